@@ -1,35 +1,35 @@
-/** What a webhook is: its settings as they are sealed, and as requests word them. */
+/** The definition of a webhook: its sealed settings, and their form in requests. */
 import { isIP } from 'node:net';
 import { createValidationErrors, type ValidationErrors } from '../base/validation-errors.ts';
 import { type AllowList, hostAndPort } from '../outbound/allow-list.ts';
 import { type EventType, eventTypeNames, parseEventType } from './events/types.ts';
 
-/** What is sealed. */
+/** The sealed part. */
 export interface WebhookBody {
   readonly url: string;
   readonly notify_email: string | null;
   readonly events: readonly EventType[];
-  /** Of one entity, no event is sent before those with a smaller sequence have arrived. */
+  /** Whether an event of an entity is sent only after all events with smaller sequences have arrived. */
   readonly ordered: boolean;
-  /** The newest first. */
+  /** Newest first. */
   readonly secrets: readonly WebhookSecret[];
 }
 
 export interface WebhookSecret {
-  /** `whsec_` and base64 of the key, as Standard Webhooks writes it. */
+  /** `whsec_` and the key in base64, as Standard Webhooks specifies. */
   readonly text: string;
-  /** Milliseconds since 1970, from which on it signs nothing; null for the newest. */
+  /** The end of its use for signing, in milliseconds since 1970; null for the newest. */
   readonly ends_at: number | null;
 }
 
-/** As the wire schemas let it through; null means absent. */
+/** The parsed form of the wire schemas; null means absent. */
 export interface WebhookRequest {
   readonly name: string;
   readonly url: string;
   readonly notify_email?: string | null;
   readonly events: readonly string[];
   readonly ordered?: boolean | null;
-  /** Not of a new one. */
+  /** Not allowed in a request that creates a webhook. */
   readonly status?: 'enabled' | 'disabled' | null;
 }
 
@@ -38,9 +38,9 @@ export interface WebhookSettings {
   readonly url: string;
   readonly notify_email: string | null;
   readonly events: readonly EventType[];
-  /** `undefined` where the request does not say. */
+  /** `undefined` if the request does not set it. */
   readonly ordered: boolean | undefined;
-  /** The same. */
+  /** `undefined` if the request does not set it. */
   readonly status: 'enabled' | 'disabled' | undefined;
 }
 
@@ -70,20 +70,20 @@ export function parseWebhook(request: WebhookRequest, allowed: AllowList): Webho
 
 const urlLengthMax = 1_000;
 
-/** Names of the machine itself, and of networks that nobody outside can see. */
+/** Names of the machine itself, and of private networks. */
 const privateNames = /(?:^|\.)(?:localhost|local|internal|home\.arpa)\.?$/i;
 
 /**
- * What is wrong with an address; `undefined` for a valid one. The operator's own hosts may have any name.
- * What a public name leads to is looked at whenever something is sent.
+ * The problem with an address; `undefined` for a valid one. The operator's own hosts may have any name. The address
+ * behind a public name is checked on every send.
  */
 function flawOfAddress(text: string, allowed: AllowList): string | undefined {
   if (text.length > urlLengthMax) return `must have at most ${urlLengthMax} characters`;
-  // Of spaces, control characters and backslashes parsers make different things.
+  // Parsers disagree on spaces, control characters, and backslashes.
   const isPlain = /^https:\/\/[^\s\p{Cc}\\]+$/iu.test(text) && text.isWellFormed();
   const url = isPlain ? URL.parse(text) : null;
   if (url === null || url.hostname === '') return 'must be an https URL';
-  // An empty user name leaves no trace in what is parsed, and more slashes than two are taken for two.
+  // An empty user name disappears when the URL is parsed, and more than two slashes are parsed as two.
   if (url.username !== '' || url.password !== '' || /^[^/]*\/\/+[^/?#]*@/.test(text)) {
     return 'must not have a user name or password';
   }
@@ -110,12 +110,12 @@ function readEvents(given: readonly string[], errors: ValidationErrors): readonl
   return [...new Set(types)];
 }
 
-/** Types by what is left of them without the signs between words. */
+/** Types keyed by their letters, without separators. */
 const typesByLetters: ReadonlyMap<string, EventType> = new Map(
   eventTypeNames.map((name) => [lettersOf(name), name]),
 );
 
-/** What is wrong with a text that is no type. It is not repeated. */
+/** The error for an unknown type. It does not repeat the type. */
 export function unknownType(text: string): string {
   const meant = typesByLetters.get(lettersOf(text));
   const unknown = 'is not a known event type';

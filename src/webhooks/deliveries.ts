@@ -1,4 +1,4 @@
-/** The deliveries of a webhook: what was sent when, and what came of it. Never what the receiver responded. */
+/** The deliveries of a webhook: when each was sent, and its outcome, but never the receiver's response. */
 
 import { parseInstant } from '../base/clock.ts';
 import { formatTimestamp } from '../base/dates.ts';
@@ -25,7 +25,7 @@ export interface DeliveryQuery {
 const sizeDefault = 20;
 
 /**
- * Newest first. From the decision `not_found`.
+ * Newest first. The decision throws `not_found`.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function listDeliveries(
@@ -42,7 +42,7 @@ export function listDeliveries(
     const { tenant_id, webhook_id } = await webhookOf(store, tenant.id, id);
     const limit = size + 1;
     const page = deliveryPage({ tenant: tenant_id, webhook: webhook_id, state, before, limit });
-    // Those of one state may be few among many.
+    // Rows of one state may be few among many.
     const rows = await (state === undefined ? store.select(page) : store.scan(page));
     const shown = rows.slice(0, size);
     const last = shown.at(-1)?.delivery_id;

@@ -1,4 +1,4 @@
-/** Webhooks as a stored resource, their secrets, and the types of events that they can ask for. */
+/** Webhooks as a stored resource, their secrets, and the types of events to which they can subscribe. */
 
 import { type Clock, day } from '../base/clock.ts';
 import { newUuid, parseUuid, type TenantId, type WebhookId } from '../base/ids.ts';
@@ -37,14 +37,14 @@ export interface WebhookReading {
 
 export interface WebhookWriting extends WebhookReading {
   readonly random: Random;
-  /** The operator's own hosts, to which events may be sent as well. */
+  /** The operator's own hosts, to which events may also be sent. */
   readonly allowedHosts: AllowList;
 }
 
 type WebhookRow = Row<'webhooks'>;
 type WebhookResource = ReplacedResource<WebhookRow, WebhookRequest, WebhookSettings, WebhookBody>;
 
-/** Where a request that replaces a webhook does not give `status` or `ordered`, they stay as they are. */
+/** If a request that replaces a webhook omits `status` or `ordered`, they stay unchanged. */
 export function webhookResource(tools: WebhookWriting): WebhookResource {
   const { store, clock, random, allowedHosts } = tools;
   return {
@@ -105,8 +105,8 @@ export function webhookRow(
 }
 
 /**
- * The settings of a webhook, from a row that is as the vault wrote it.
- * @throws VaultError `integrity`, which names the row, when anything of it was altered.
+ * Returns the settings of a webhook, if its row is as the vault wrote it.
+ * @throws VaultError `integrity`, which names the row, if any part of it was altered.
  */
 export function openWebhook(opener: Opener, row: WebhookRow): Secret<WebhookBody> {
   const { body } = requireProven(opener, 'webhooks', row);
@@ -117,18 +117,18 @@ function sealedAs({ tenant_id, webhook_id: id, version }: UnsealedWebhook) {
   return { entity: 'webhook', tenant_id, id, version } as const;
 }
 
-/** The days after which a webhook is disabled begin again. */
+/** Restarts the period after which a failing webhook is disabled. */
 async function failuresOf(store: Store, { tenant_id, webhook_id }: WebhookRow) {
   const key = { tenant_id, webhook_id };
   return (await store.get('webhook_failures', key)) ? { webhook_failures: [key] } : {};
 }
 
-/** How long the secret before still signs next to the new one. */
+/** How long the previous secret still signs, in addition to the new one. */
 export const secretOverlapMs = day;
 
 /**
- * The secret before signs for another day, next to the new one; those before it sign no more. From the
- * decision `not_found`, or `integrity` when the webhook was altered.
+ * The previous secret signs for another day, in addition to the new one; older secrets stop signing. The decision
+ * throws `not_found`, or `integrity` if the webhook was altered.
  */
 export function rotateSecret(
   { store, clock, random }: WebhookWriting,
@@ -153,7 +153,7 @@ export function rotateSecret(
   };
 }
 
-/** All on one page, newest first: a quota bounds them. From the decision `integrity` when one was altered. */
+/** One page, newest first: a quota limits the number. The decision throws `integrity` if a webhook was altered. */
 export function listWebhooks({ store, clock }: WebhookReading, caller: Caller): Decide {
   const { tenant } = caller;
   return async () => {
@@ -177,7 +177,7 @@ export function listEventTypes({ clock }: WebhookReading, caller: Caller): Decid
   });
 }
 
-/** Without its secrets. */
+/** Omits the secrets. */
 function viewWebhook(row: WebhookRow, { url, notify_email, events, ordered }: WebhookBody): object {
   return {
     id: row.webhook_id,
@@ -192,7 +192,7 @@ function viewWebhook(row: WebhookRow, { url, notify_email, events, ordered }: We
   };
 }
 
-/** With the secret that signs from now on: the one time that it is shown. */
+/** Includes the current secret. No other response shows it. */
 function viewWithSecret(row: WebhookRow, body: WebhookBody): object {
   return { ...viewWebhook(row, body), secret: body.secrets[0]?.text };
 }

@@ -1,4 +1,4 @@
-/** What is sent because somebody asks for it: a test, a delivery once more, and events of the past. */
+/** Sends events that a caller requests: a test event, a delivery again, and past events. */
 
 import { type Instant, instantAfter } from '../base/clock.ts';
 import { parseExpiry } from '../base/dates.ts';
@@ -28,7 +28,7 @@ import { eventRow, sequenceProof } from './events/event-row.ts';
 import { type EventType, parseEventType, testType } from './events/types.ts';
 import { openWebhook, type WebhookWriting, webhookOf } from './resource.ts';
 
-/** Sends an event of its own type to one webhook. From the decision `not_found`, `unprocessable` or `integrity`. */
+/** Sends a test event to one webhook. The decision throws `not_found`, `unprocessable`, or `integrity`. */
 export function testWebhook(
   { store, clock, random }: WebhookWriting,
   caller: Caller,
@@ -44,7 +44,7 @@ export function testWebhook(
     const { webhook_id } = row;
     const { loop } = caller.origin;
     const event_id = newId<EventId>(now);
-    // It has no place among the events of an entity.
+    // A test event has no sequence within an entity.
     const sequence = 0;
     const event = eventRow(
       tenant,
@@ -84,7 +84,7 @@ export interface DeliveryPath {
   readonly deliveryId: string;
 }
 
-/** Makes a delivery due again. From the decision `not_found`, `unprocessable` or `integrity`. */
+/** Makes a delivery due again. The decision throws `not_found`, `unprocessable`, or `integrity`. */
 export function redeliver(
   { store, clock }: WebhookWriting,
   caller: Caller,
@@ -117,15 +117,18 @@ export interface Replaying {
   readonly start?: string | null;
 }
 
-/** Events that one request sends again. */
+/** The maximum number of events that one request sends again. */
 export const replayedMax = 1_000;
 
-/** Where more wait already, requests fill the database faster than the receiver can empty it. */
+/**
+ * If more deliveries than this are waiting, requests would fill the database faster than the receiver can empty it.
+ */
 export const waitingMax = 10_000;
 
 /**
- * Sends stored events again, oldest first, of the types that the webhook asks for. From the decision
- * `not_found`, `unprocessable`, `integrity`, or `validation_failed` for a type that the webhook does not ask for.
+ * Sends stored events again, oldest first, of the types to which the webhook subscribes. The decision throws
+ * `not_found`, `unprocessable`, `integrity`, or `validation_failed` for a type to which the webhook does not
+ * subscribe.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
 export function replay(
@@ -143,17 +146,17 @@ export function replay(
   return async () => {
     const now = clock.now();
     const row = await webhookOf(store, tenant.id, id);
-    const { events: asked } = openWebhook(openerFor(caller, 'webhook:update'), row).reveal();
+    const { events: subscribed } = openWebhook(openerFor(caller, 'webhook:update'), row).reveal();
     requireEnabled(row);
-    const strange = types?.findIndex((type) => !asked.includes(type)) ?? -1;
-    if (strange >= 0)
-      throw invalid(`types[${strange}]`, 'must be one of the events of the webhook');
+    const unknownAt = types?.findIndex((type) => !subscribed.includes(type)) ?? -1;
+    if (unknownAt >= 0)
+      throw invalid(`types[${unknownAt}]`, 'must be one of the events of the webhook');
     await requireFewWaiting(store, row);
-    // Those of some types may be few among many.
+    // Events of some types may be few among many.
     const found = await store.scan(
       dispatchedEvents({
         tenant: tenant.id,
-        types: types ?? asked,
+        types: types ?? subscribed,
         from: after ?? firstTimedUuid<EventId>(since),
         to: firstTimedUuid<EventId>(until),
         limit: replayedMax + 1,
@@ -183,7 +186,7 @@ export function replay(
   };
 }
 
-/** @throws VaultError `unprocessable` for a webhook to which nothing is sent. */
+/** @throws VaultError `unprocessable` for a disabled webhook. */
 function requireEnabled({ status }: Row<'webhooks'>): void {
   if (status === 'enabled') return;
   throw new VaultError('unprocessable', {

@@ -1,4 +1,4 @@
-/** Which types of events the webhooks of a tenant ask for, as every commit has to know. */
+/** The event types to which a tenant's webhooks subscribe. Every commit reads them. */
 
 import { type Clock, second } from '../base/clock.ts';
 import { isIntegrityError } from '../base/errors.ts';
@@ -13,7 +13,7 @@ import type { SubscribedTypes, Subscriptions } from './events/derive.ts';
 import type { EventType } from './events/types.ts';
 import { openWebhook } from './resource.ts';
 
-/** What another server changed is noticed within a second: half of it is for the reading itself. */
+/** Changes on another server take effect within a second; half of it is for the read itself. */
 const staleMsMax = second / 2;
 const tenantsCached = 10_000;
 
@@ -23,7 +23,7 @@ export interface SubscriptionsOptions {
   readonly clock: Clock;
 }
 
-/** What this process commits about webhooks takes effect with its next commit, on every thread. */
+/** A change of webhooks by this process takes effect with its next commit, on every thread. */
 export function createSubscriptions({
   store,
   tenants,
@@ -66,7 +66,7 @@ export function createSubscriptions({
   };
 }
 
-/** A webhook that was altered outside the vault gets nothing, and stops no commit. */
+/** A webhook that was altered outside the vault gets no events, and blocks no commit. */
 function typesOf(tenant: Tenant, row: Row<'webhooks'>): readonly EventType[] {
   try {
     return openWebhook(openerOf('match webhooks', tenant), row).reveal().events;

@@ -1,8 +1,8 @@
-/** How many attempts are under way together, of all webhooks and of those of one tenant, and whose turn is next. */
+/** Limits concurrent delivery attempts, in total and per tenant, and chooses the next webhook. */
 import type { TenantId } from '../../base/ids.ts';
 
 export interface AttemptSlots {
-  /** False when none is free for the tenant; then `onFree` is called once, when one is. */
+  /** False if the tenant gets no slot now; then `onFree` is called once, when a slot is free. */
   take(tenant: TenantId, onFree: () => void): boolean;
   free(tenant: TenantId): void;
 }
@@ -13,8 +13,8 @@ export interface AttemptLimits {
 }
 
 /**
- * Of tenants that wait, the one with the fewest attempts under way goes first, and of its webhooks the one that waits
- * longest: tenants whose receivers hang do not keep out others for longer than one attempt takes.
+ * Among waiting tenants, the one with the fewest running attempts comes first, and among its webhooks the one that
+ * has waited longest. Thus tenants whose receivers hang delay others by at most one attempt.
  */
 export function createAttemptSlots({ allMax, tenantMax }: AttemptLimits): AttemptSlots {
   const waiting = new Map<TenantId, Set<() => void>>();
@@ -44,7 +44,7 @@ export function createAttemptSlots({ allMax, tenantMax }: AttemptLimits): Attemp
     return chosen;
   }
 
-  /** Out of the waiting ones before it is called: it may have to wait again. */
+  /** Removes the webhook from the queue before calling it, because it may have to wait again. */
   function wakeOneOf(tenant: TenantId): void {
     const ofTenant = waiting.get(tenant) ?? new Set();
     const [onFree] = ofTenant;

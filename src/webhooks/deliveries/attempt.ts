@@ -1,42 +1,44 @@
-/** One attempt to deliver: a request, of whose response the status counts and nothing else. */
+/** One delivery attempt: a request whose outcome depends only on the status of the response. */
 
 import { valuesOf } from '../../outbound/end-to-end.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { Message } from './message.ts';
 
-/** From the look-up of the receiver's name to the head of its response. */
+/** From the DNS lookup of the receiver to the headers of its response. */
 const attemptMsMax = 15_000;
 
-/** Of a response, so that its connection can be used again. A receiver that sends more loses the connection. */
+/**
+ * Response bytes to read, so that the connection can be reused. If a receiver sends more, the connection is closed.
+ */
 export const responseBytesMax = 65_536;
 const responseMsMax = 1_000;
 
 export interface Outcome {
-  /** `undefined` where nobody responded. */
+  /** `undefined` if there was no response. */
   readonly status: number | undefined;
-  /** Until the head of the response. */
+  /** The time until the headers of the response. */
   readonly milliseconds: number;
-  /** The kind of failure, in a word; `undefined` after a success. */
+  /** The kind of failure, as one word; `undefined` after a success. */
   readonly error: string | undefined;
-  /** The header, as it was sent. */
+  /** The header as the receiver sent it. */
   readonly retryAfter: string | undefined;
 }
 
 export interface Attempted {
   readonly url: URL;
   readonly message: Message;
-  /** The `CDN-Loop` of the request that caused the event: a receiver may be a vault that it came through. */
+  /** The `CDN-Loop` of the request that caused the event: the receiver may be a vault that forwarded that request. */
   readonly loop?: string | undefined;
-  /** Receivers of two tenants never share a connection. */
+  /** Connections are never shared between tenants. */
   readonly tenant: string;
-  /** Aborted when the process stops. */
+  /** Aborted if the process stops. */
   readonly signal?: AbortSignal;
-  /** Instead of {@link attemptMsMax}. */
+  /** Replaces {@link attemptMsMax}. */
   readonly timeoutMs?: number;
 }
 
-/** Never throws: whatever goes wrong is an outcome. Resolves once the connection is free again, or closed. */
+/** Never throws: every failure is an outcome. Resolves once the connection is free again, or closed. */
 export async function attempt(
   forward: Forward,
   { url, message, loop, tenant, signal, timeoutMs = attemptMsMax }: Attempted,
@@ -64,7 +66,7 @@ export async function attempt(
       error: isSuccess ? undefined : 'status',
       retryAfter: isSuccess ? undefined : valuesOf(response.headers, 'retry-after')[0],
     };
-    // What the receiver says is of no interest, and never stored.
+    // The body of the receiver's response is never read or stored.
     await response.drop({ bytesMax: responseBytesMax, timeoutMs: responseMsMax });
     return outcome;
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What waits to be delivered, for the operator: in the whole database, and by webhook. */
+/** The number of waiting deliveries, for the operator: in the whole database, and by webhook. */
 import { type Clock, type Instant, second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import {
@@ -8,27 +8,27 @@ import {
 } from '../../store/event-queries/deliveries.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Those for which most waits have a label of their own. */
+/** The webhooks with the most waiting deliveries have their own label. */
 export const webhooksLabeledMax = 500;
 const otherLabel = 'other';
 
 export interface WaitingDeliveries {
   readonly count: number;
-  /** How long the oldest has waited. */
+  /** The age of the oldest. */
   readonly oldestSeconds: number;
 }
 
 export interface WaitingOfAll extends WaitingDeliveries {
-  /** By their ids, and of those beyond {@link webhooksLabeledMax} together. */
+  /** Keyed by webhook id. Webhooks beyond {@link webhooksLabeledMax} share one entry. */
   readonly byWebhook: ReadonlyMap<string, WaitingDeliveries>;
 }
 
-/** The codes of a store that cannot say now. */
+/** Error codes of a store that is temporarily unavailable. */
 const inTrouble: ReadonlySet<string> = new Set(['unavailable', 'overloaded']);
 
 /**
- * Who asks while it is being read gets the same; `undefined` while the store is not available, because then the
- * operator needs all the other metrics, and at once.
+ * Concurrent callers share one read. `undefined` while the store is not available, because then the operator needs
+ * all other metrics immediately.
  */
 export function createBacklog({
   store,

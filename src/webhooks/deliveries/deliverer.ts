@@ -1,4 +1,7 @@
-/** Delivering: finds whose events wait, dispatches them, and keeps every webhook that something waits for busy. */
+/**
+ * Delivers events: finds tenants with waiting events, dispatches them, and runs a receiver per webhook with
+ * deliveries.
+ */
 import { type Clock, type Instant, second } from '../../base/clock.ts';
 import type { TenantId, WebhookId } from '../../base/ids.ts';
 import { createGrowingPause } from '../../base/pauses.ts';
@@ -11,18 +14,18 @@ import type { Leases } from './leases.ts';
 import { createReceiver, type Receiver, type ReceiverTools } from './receiver.ts';
 
 /**
- * Without a nudge: for what other servers committed, or left when they were killed, and what is due again. A commit
- * of this process is noticed at once.
+ * The polling interval, for events that other servers committed or left behind when they were killed, and for
+ * retries. Commits of this process trigger a pass immediately.
  */
 export const lookEveryMs = 3 * second;
 
-/** Between two looks, so that what is committed one by one is dispatched together. */
+/** The delay between two passes, so that events committed one by one are dispatched together. */
 const pauseMs = 10;
 
-/** After looks that failed, as all do while the database cannot be reached. */
+/** The delay after failed passes. All passes fail while the database is unreachable. */
 const failurePauses = { firstMs: second, maxMs: 10 * second };
 
-/** How long attempts under way may take once the process stops. */
+/** How long running attempts may take once the process stops. */
 const stopMsMax = 2 * second;
 
 export interface DelivererTools
@@ -32,12 +35,12 @@ export interface DelivererTools
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly leases: Leases;
-  /** Passes that time, or less when the signal is aborted. */
+  /** Resolves after that time, or earlier if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 export interface Deliverer {
-  /** Resolves once all attempts are over and settled, or were given up. */
+  /** Resolves once all attempts have been recorded or abandoned. */
   stop(): Promise<void>;
 }
 
@@ -48,9 +51,9 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
   const aborting = new AbortController();
   const failurePause = createGrowingPause(failurePauses);
   const receivers = new Map<string, Receiver & { readonly tenant: TenantId }>();
-  /** When the next delivery that failed is due. */
+  /** When the next retry is due. */
   let retryAt: Instant | undefined;
-  /** A tenant's batch was full. */
+  /** Whether a tenant's batch was full. */
   let hasMoreEvents = false;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let deliveriesSeen = epochs.now('deliveries');
@@ -70,7 +73,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     let receiver = receivers.get(name);
     if (receiver === undefined) {
       const own = createReceiver(receiverTools, { tenant, webhook }, () => {
-        // One that was idle before may say so again after another has followed it.
+        // A receiver can report idle again after another one has replaced it.
         if (receivers.get(name) === named) receivers.delete(name);
       });
       const named = { ...own, tenant };
@@ -80,7 +83,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     receiver.nudge();
   }
 
-  /** One batch, so that a tenant with many events keeps nobody else waiting. */
+  /** Dispatches one batch, so that a tenant with many events does not delay the others. */
   async function dispatchSome(tenant: Tenant): Promise<void> {
     const dispatched = await dispatch(tools, tenant);
     if (dispatched.hasMore) hasMoreEvents = true;
@@ -104,7 +107,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     await Promise.all(ids.flatMap((id) => (id ? [serve(id, dispatchSome)] : [])));
   }
 
-  /** What is due again, what callers asked to be sent again, and what a server left that is gone. */
+  /** Finds due retries, deliveries that callers requested again, and deliveries that a stopped server left behind. */
   async function lookForDeliveries(): Promise<void> {
     retryAt = undefined;
     lookedAt = performance.now();
@@ -155,7 +158,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
         await look();
       } catch (error) {
         onFailure(error);
-        // Else a retry that is due, or the next commit, would begin the next look at once.
+        // Otherwise a due retry, or the next commit, would start the next pass immediately.
         await pause(failurePause.next(), stopping.signal);
         continue;
       }

@@ -1,4 +1,4 @@
-/** Disabling a webhook that nothing reaches any more. */
+/** Disables a webhook whose receiver has been unreachable for too long. */
 
 import { type Clock, day } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
@@ -9,7 +9,7 @@ import type { Store } from '../../store/store.ts';
 import { openWebhook, webhookRow } from '../resource.ts';
 import type { Webhook } from './webhooks-of.ts';
 
-/** A webhook that has failed for longer without a success is disabled. */
+/** A webhook is disabled after failing for this long without a success. */
 export const failingMsMax = 5 * day;
 
 export interface DisableTools {
@@ -18,7 +18,10 @@ export interface DisableTools {
   readonly random: Random;
 }
 
-/** Unless it changed since it was read: then whoever changed it wants it as it is. What waits for it stays. */
+/**
+ * Disables the webhook, unless it changed since it was read: a later change takes precedence. Waiting deliveries
+ * stay.
+ */
 export async function disable(
   { store, clock, random }: DisableTools,
   tenant: Tenant,

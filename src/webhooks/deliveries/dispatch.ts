@@ -1,4 +1,7 @@
-/** Dispatching: an event gets its place among those of its entity, and a delivery to each webhook that wants it. */
+/**
+ * Dispatches events: gives each event its sequence within its entity, and creates a delivery for each subscribed
+ * webhook.
+ */
 import type { Clock, Instant } from '../../base/clock.ts';
 import { integrityError } from '../../base/errors.ts';
 import type { DeliveryId, WebhookId } from '../../base/ids.ts';
@@ -16,13 +19,13 @@ import { sequenceProof } from '../events/event-row.ts';
 import { eventTypes, parseEventType } from '../events/types.ts';
 import type { Webhooks } from './webhooks-of.ts';
 
-/** Events that are dispatched in one transaction. */
+/** Events dispatched in one transaction. */
 const dispatchMax = 500;
 
 /** Far more events than an entity can have. */
 const sequenceMax = 2 ** 52;
 
-/** Deliveries that are made in one transaction, unless a single event has more: other commits wait for it. */
+/** Deliveries created in one transaction, unless a single event has more: other commits wait for it. */
 export const deliveriesMax = 2_000;
 
 export interface DispatchTools {
@@ -36,15 +39,15 @@ export interface DispatchTools {
 
 export interface Dispatched {
   readonly events: number;
-  /** Besides these, others may wait. */
+  /** Whether more events may be waiting. */
   readonly hasMore: boolean;
-  /** For which there is something to deliver now. */
+  /** The webhooks that now have due deliveries. */
   readonly webhooks: ReadonlySet<WebhookId>;
 }
 
 /**
- * Dispatches the events of a tenant that were committed first, all of them or, where another server was faster,
- * none. An event follows whatever was known when it came about, so sequences are given in that order.
+ * Dispatches the oldest events of a tenant: all of a batch or, if another server was faster, none. An event may
+ * depend on everything known when it was created, so sequences follow the order of commits.
  */
 export async function dispatch(
   { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, quarantine }: DispatchTools,
@@ -52,7 +55,7 @@ export async function dispatch(
 ): Promise<Dispatched> {
   const found = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
   if (found.length === 0) return nothing;
-  // Read after the events, or one that another server made before them would not get them.
+  // Read after the events. Otherwise a webhook that another server created before the events would miss them.
   const webhooks = await webhooksNow(tenant);
   const eventsMax = Math.max(1, Math.floor(deliveriesMax / Math.max(1, webhooks.length)));
   const events = found.slice(0, eventsMax);
@@ -92,11 +95,11 @@ interface Sequences {
   next(event: Event): number;
   inserted(): readonly Sequence[];
   amended(): readonly Amendment<'event_sequences'>[];
-  /** Those that cannot be read, whose entities are numbered from 1 again. */
+  /** Unreadable sequences. Their entities restart at 1. */
   removed(): readonly Key<'event_sequences'>[];
 }
 
-/** As they are stored for the entities of the events, and as they will be. */
+/** The stored sequences for the entities of the events, and their new values. */
 async function openSequences(
   { store, quarantine }: Pick<DispatchTools, 'store' | 'quarantine'>,
   { events, now }: { readonly events: readonly Event[]; readonly now: Instant },
@@ -130,7 +133,7 @@ async function openSequences(
   };
 }
 
-/** @throws VaultError `integrity` also for one that no number can follow. */
+/** @throws VaultError `integrity`, also for a sequence that cannot be incremented. */
 async function readSequence(
   store: Store,
   key: Key<'event_sequences'>,

@@ -1,16 +1,16 @@
-/** Since when nothing has reached a webhook, in the database, so that every server and every start knows. */
+/** Records in the database since when every delivery to a webhook has failed, so that all servers share it. */
 import type { Instant } from '../../base/clock.ts';
 import type { TenantId, WebhookId } from '../../base/ids.ts';
 import type { Store } from '../../store/store.ts';
 
 export interface Health {
   readonly isFailing: boolean;
-  /** @returns for how long nothing has succeeded by now, in milliseconds. */
+  /** @returns how long no delivery has succeeded, in milliseconds. */
   failed(now: Instant): Promise<number>;
   succeeded(): Promise<void>;
 }
 
-/** Read at the first outcome; written when a success follows a failure, or a failure a success. */
+/** Reads at the first outcome; writes when a success follows a failure, or a failure follows a success. */
 export function createHealth(
   store: Store,
   key: { readonly tenant_id: TenantId; readonly webhook_id: WebhookId },

@@ -1,28 +1,28 @@
-/** Leases: of several servers on one database, one at a time delivers the events of a tenant. */
+/** Leases: of several servers on one database, only one at a time delivers the events of a tenant. */
 import { type Clock, type Instant, instantAfter, second } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
-/** A server that was killed is followed by another one after that. */
+/** Another server takes over this long after a server was killed. */
 export const leaseMs = 20 * second;
 
-/** No server takes a lease for longer, whatever its clock says: then a clock was set back, or the row was altered. */
+/** The longest valid lease: a longer one means that a clock was set back, or that the row was altered. */
 export const leaseMsMax = 3 * leaseMs;
 
-/** A lease is renewed once less than that is left of it. */
+/** A lease is renewed once less than this time remains. */
 const renewalMs = 12 * second;
 
 const name = 'deliveries';
 
-/** Leases that are remembered whether they have ended or not. */
+/** Cached leases, including those that have ended. */
 const leasesKept = 1_000;
 
 export interface Leases {
-  /** Whether the tenant's events are this server's to deliver, for some seconds at least. */
+  /** Whether this server delivers the tenant's events, for at least several seconds. */
   hold(tenant: TenantId): Promise<boolean>;
-  /** The same without a look at the database. */
+  /** The same from memory, without a query. */
   isHeld(tenant: TenantId): boolean;
   /** Ends all leases, so that another server need not wait. */
   release(): Promise<void>;
@@ -31,7 +31,7 @@ export interface Leases {
 export interface LeaseTools {
   readonly store: Store;
   readonly clock: Clock;
-  /** Of this server, and of no other. */
+  /** The unique id of this server. */
   readonly holder: string;
   /** For leases that were altered outside the vault. */
   readonly quarantine: Quarantine;
@@ -41,14 +41,14 @@ export function createLeases({ store, clock, holder, quarantine }: LeaseTools): 
   const own = new Map<TenantId, Row<'leases'>>();
   let roomy = leasesKept;
 
-  /** Of tenants that had events once: what is over is forgotten each time that twice as many are known. */
+  /** For tenants that once had events. Each time the cache doubles, ended leases are removed. */
   function forgetEnded(now: Instant): void {
     if (own.size < roomy) return;
     for (const [tenant, { until }] of own) if (until <= now) own.delete(tenant);
     roomy = Math.max(leasesKept, 2 * own.size);
   }
 
-  /** False when somebody else was faster. */
+  /** False if another server was faster. */
   async function write(row: Row<'leases'>, before: Row<'leases'> | undefined): Promise<boolean> {
     const outcome = await store.record(
       before
@@ -65,7 +65,7 @@ export function createLeases({ store, clock, holder, quarantine }: LeaseTools): 
     return true;
   }
 
-  /** No server can have taken a lease that cannot be read. */
+  /** Replaces a lease that cannot be read, because no server can have taken it. */
   async function replace(row: Row<'leases'>): Promise<boolean> {
     const { conflict } = await store.record({
       remove: { leases: [row] },

@@ -1,4 +1,4 @@
-/** What a receiver gets: the bytes of an event, and the headers that sign exactly these bytes. */
+/** The message to a receiver: the bytes of an event, and the headers that sign exactly these bytes. */
 
 import { type Clock, type Instant, second } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
@@ -12,7 +12,7 @@ import {
 
 export interface Message {
   readonly body: Uint8Array;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
 }
 
@@ -20,30 +20,32 @@ export interface Unsigned {
   readonly event: EventId;
   /** The member `event`. */
   readonly envelope: JsonObject;
-  /** Of the webhook's secrets: the one that signs, and for a day after a rotation the one before. */
+  /** The webhook's signing keys: the current one and, for a day after a rotation, the previous one. */
   readonly keys: readonly WebhookSecretKey[];
 }
 
 export interface MessageSigning {
   readonly key: () => Promise<WebhookKey>;
   readonly clock: Clock;
-  /** Of the service's headers, such as `SVC`. */
+  /** The prefixes of the service's headers, such as `SVC`. */
   readonly headerPrefixes: readonly string[];
-  /** The release. */
+  /** The version of the release. */
   readonly version: string;
 }
 
 export interface Messages {
-  /** For one attempt: a later one says another time. */
+  /** Signs for one attempt: a later attempt has another timestamp. */
   sign(unsigned: Unsigned): Promise<Message>;
-  /** Begins a signature that is asked for soon, unless many were begun already. */
+  /** Starts a signature that is needed soon, unless many have been started already. */
   signAhead(unsigned: Pick<Unsigned, 'event' | 'envelope'>): void;
 }
 
-/** Signatures that are made before anybody waits for them. Those that somebody waits for queue behind them. */
+/** Signatures computed ahead. A signature that is needed now queues behind them. */
 export const signedAheadMax = 16;
 
-/** A signature costs half a millisecond of a processor, so webhooks that get an event at one time share it. */
+/**
+ * A signature costs half a millisecond of processor time, so webhooks that get an event at the same time share it.
+ */
 const sharedMs = second;
 const sharedMax = 1_000;
 
@@ -100,7 +102,7 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
       const done = () => {
         ahead--;
       };
-      // Whoever then asks for the message gets the error as well.
+      // A later `sign` of the same message gets the error too.
       begin(event, envelope).signature.then(done, done);
     },
   };

@@ -9,7 +9,7 @@ import type { NameOf } from '../events/envelope.ts';
 
 const namesCached = 10_000;
 
-/** Calls `use` with what is known, and once more when names were asked for that had to be read first. */
+/** Calls `use` with the cached names, and once more if it requested names that had to be read first. */
 export type WithNames = <R>(tenant: Tenant, use: (nameOf: NameOf) => R) => Promise<R>;
 
 export function createNames({

@@ -1,4 +1,4 @@
-/** From a row of a delivery to what is sent: its event, opened and checked, as receivers see it. */
+/** Prepares a delivery for sending: opens and checks its event. */
 import { type Clock, second } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import type { EventId } from '../../base/ids.ts';
@@ -9,7 +9,7 @@ import type { Row } from '../../store/tables.ts';
 import { envelopeOf, type SentEvent } from '../events/envelope.ts';
 import type { WithNames } from './names.ts';
 
-/** Why there is nothing that could be sent, in a word. */
+/** The reason for which an event cannot be sent, as one word. */
 export type Flaw = 'altered' | 'removed';
 
 export interface PreparedDelivery {
@@ -21,11 +21,11 @@ export interface PrepareTools {
   readonly store: Store;
   readonly withNames: WithNames;
   readonly recent: RecentEnvelopes;
-  /** For events that were altered outside the vault, which no receiver gets. */
+  /** For events that were altered outside the vault, which are never sent. */
   readonly quarantine: Quarantine;
 }
 
-/** Events that several webhooks want are opened once. */
+/** An event for several webhooks is opened once. */
 const openedMsMax = 10 * second;
 const openedMax = 1_000;
 
@@ -37,7 +37,7 @@ export function createRecentEnvelopes(clock: Clock): RecentEnvelopes {
 
 type EventKey = Pick<Row<'deliveries'>, 'tenant_id' | 'event_id'>;
 
-/** As far as it is remembered. */
+/** Only from the cache. */
 export function preparedBefore(
   { recent }: Pick<PrepareTools, 'recent'>,
   { tenant_id, event_id }: EventKey,

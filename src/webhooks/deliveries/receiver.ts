@@ -1,4 +1,4 @@
-/** One webhook while something waits for it: a few deliveries in memory, and fewer at once on their way. */
+/** Delivers to one webhook while it has waiting deliveries: loads a few into memory, and sends fewer at once. */
 import type { Clock, Instant } from '../../base/clock.ts';
 import type { DeliveryId, TenantId, WebhookId } from '../../base/ids.ts';
 import type { Forward } from '../../outbound/forward.ts';
@@ -15,10 +15,10 @@ import { type SettleTools, settle } from './settle.ts';
 import { failUnreadable, isWhole } from './unreadable.ts';
 import type { Webhook, Webhooks } from './webhooks-of.ts';
 
-/** Under way at once to one webhook. One that fails gets a single attempt at a time. */
+/** Concurrent attempts to one webhook. After a failure, there is only one attempt at a time. */
 export const attemptsMax = 4;
 
-/** Deliveries of one webhook in memory. What waits besides is in the database alone. */
+/** Deliveries of one webhook in memory. The others stay in the database. */
 const loadedMax = 100;
 
 export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
@@ -27,25 +27,25 @@ export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
   readonly webhooks: Webhooks;
   readonly forward: Forward;
   readonly messages: Messages;
-  /** Bounds what all webhooks have under way together, and those of one tenant. */
+  /** Limits concurrent attempts, in total and per tenant. */
   readonly slots: AttemptSlots;
-  /** Whether the tenant is still this server's. */
+  /** Whether this server still holds the tenant's lease. */
   readonly isHeld: (tenant: TenantId) => boolean;
-  /** Called with what became of each attempt. */
+  /** Called with the outcome of each attempt. */
   readonly onAttempt: (webhook: WebhookId, outcome: AttemptResult) => void;
-  /** A failed delivery is due again then. */
+  /** Called with the time at which a failed delivery is due again. */
   readonly onRetry: (at: Instant) => void;
   readonly onFailure: (error: unknown) => void;
-  /** Aborted when the process has no more time. */
+  /** Aborted when the time for stopping is over. */
   readonly aborted: AbortSignal;
 }
 
 export type AttemptResult = 'delivered' | 'retried' | 'failed';
 
 export interface Receiver {
-  /** Something may be due. */
+  /** Deliveries may be due. */
   nudge(): void;
-  /** Starts no more attempts. Resolves once those under way are settled. */
+  /** Starts no more attempts. Resolves once the running ones are recorded. */
   stop(): Promise<void>;
 }
 
@@ -61,22 +61,22 @@ interface TenantWebhook {
   readonly webhook: WebhookId;
 }
 
-/** @param onIdle called when nothing is due any more. */
+/** @param onIdle called when no delivery is due. */
 export function createReceiver(
   tools: ReceiverTools,
   { tenant: tenantId, webhook: webhookId }: TenantWebhook,
   onIdle: () => void,
 ): Receiver {
   const health = createHealth(tools.store, { tenant_id: tenantId, webhook_id: webhookId });
-  /** Loaded and not yet settled. */
+  /** Loaded and not yet recorded. */
   const loaded = new Set<DeliveryId>();
-  /** Those with which the vault itself failed. They are still due, and loaded again after the next nudge. */
+  /** Deliveries that failed because of the vault itself. They stay due, and are loaded again after the next nudge. */
   const stuck = new Set<DeliveryId>();
-  /** No longer loaded since the query under way began, which may still have seen them as due. */
+  /** Deliveries that ended during the current query, which may still have returned them as due. */
   const overMeanwhile = new Set<DeliveryId>();
   let ready: Row<'deliveries'>[] = [];
   let underWay = 0;
-  /** Attempts that were answered with 410, and after which the webhook is not disabled yet. None begins meanwhile. */
+  /** Attempts with a 410 response whose webhook is not disabled yet. No attempt starts meanwhile. */
   let disabling = 0;
   let mayHaveMore = false;
   let isLoading = false;
@@ -90,7 +90,7 @@ export function createReceiver(
     return tenant && webhook?.row.status === 'enabled' ? { tenant, webhook } : undefined;
   }
 
-  /** Those that are due first, which are not loaded yet. */
+  /** Loads the deliveries that are due first, except those already loaded. */
   async function load(): Promise<void> {
     mayHaveMore = false;
     if (stuck.size >= loadedMax) return;
@@ -102,7 +102,7 @@ export function createReceiver(
     const now = tools.clock.now();
     overMeanwhile.clear();
     const query = dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit });
-    // In order it may go through all that wait for one entity before it finds another.
+    // An ordered query may read all deliveries that wait for one entity before it finds another.
     const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
     const passedOver = [loaded, stuck, overMeanwhile];
@@ -114,13 +114,14 @@ export function createReceiver(
       .filter(isWhole)
       .filter(({ delivery_id: id }) => !passedOver.some((ids) => ids.has(id)));
     for (const { delivery_id } of fresh) loaded.add(delivery_id);
-    // Together, and only so that they are remembered: what they say is large, and one that fails fails alone.
+    // Prepares them together to fill the cache. Results are dropped because they are large, and each failure counts
+    // alone.
     await Promise.allSettled(fresh.map((row) => prepare(tools, tenant, row)));
     ready.push(...fresh);
     if (!health.isFailing) for (const row of ready.slice(0, attemptsMax)) signAhead(row);
   }
 
-  /** What was loaded stays in the database. */
+  /** Loaded deliveries stay in the database. */
   function drop(): void {
     for (const { delivery_id } of ready) loaded.delete(delivery_id);
     ready = [];
@@ -143,7 +144,7 @@ export function createReceiver(
     }
   }
 
-  /** Little is ready, and of what was sent most is settled. */
+  /** True if few deliveries are ready, and most of the sent ones are recorded. */
   function hasRoom(): boolean {
     return ready.length < attemptsMax && loaded.size < loadedMax;
   }
@@ -154,7 +155,7 @@ export function createReceiver(
     else if (!mayHaveMore) onIdle();
   }
 
-  /** Also called when there is nothing to do. */
+  /** May be called when there is no work. */
   function pump(): void {
     if (isStopped) drop();
     while (ready.length > 0 && disabling === 0 && underWay < attemptsAtOnce()) {
@@ -173,13 +174,13 @@ export function createReceiver(
     return health.isFailing ? 1 : attemptsMax;
   }
 
-  /** So that the attempts under way, of which there are few, are mostly requests alone. */
+  /** Signs ahead, so that the few running attempts spend most of their time on requests. */
   function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
     const prepared = preparedBefore(tools, { tenant_id, event_id: event });
     if (prepared) tools.messages.signAhead({ event, envelope: prepared.envelope });
   }
 
-  /** The next attempt need not wait until this one is settled, unless the receiver wants none. */
+  /** The next attempt need not wait until this one is recorded, unless the receiver is gone. */
   async function send(delivery: Row<'deliveries'>): Promise<void> {
     let outcome: AttemptOutcome | undefined;
     let found: CurrentWebhook | undefined;
@@ -225,7 +226,7 @@ export function createReceiver(
       keys: webhook.keys.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ key }) => key),
     });
     if (disabling > 0) {
-      // It is still due, also where the webhook was changed meanwhile and stays enabled.
+      // It is still due, even if the webhook was changed meanwhile and stays enabled.
       mayHaveMore = true;
       return undefined;
     }
@@ -241,7 +242,8 @@ export function createReceiver(
   ): Promise<void> {
     const { flaw, error } = outcome;
     const hopeless = isGone(outcome) || flaw !== undefined;
-    // First, so that a failure in days to come does not follow one that ended when the process was killed in between.
+    // Recorded first. Otherwise, if the process is killed in between, a failure days later would seem to continue
+    // the old one.
     if (error === undefined) await health.succeeded();
     const { state, dueAt } = await settle(tools, delivery, { ...outcome, hopeless });
     tools.onAttempt(webhookId, state === 'waiting' ? 'retried' : state);
@@ -274,7 +276,7 @@ export function createReceiver(
 
 const nothingSent = { status: undefined, milliseconds: 0, retryAfter: undefined };
 
-/** The receiver wants no more. */
+/** The status with which a receiver rejects all further events. */
 const goneStatus = 410;
 
 function isGone(outcome: AttemptOutcome | undefined): boolean {

@@ -1,7 +1,9 @@
-/** When a delivery that failed is tried again, and when it no longer is. */
+/** Decides when a failed delivery is retried, and when it is abandoned. */
 import { day, hour, type Instant, instantAfter, minute, second } from '../../base/clock.ts';
 
-/** After the first failed attempt, after the second, and so on; after the last of these the delivery has failed. */
+/**
+ * The delays after the first failed attempt, after the second, and so on; after the last, the delivery has failed.
+ */
 const retryDelays: readonly number[] = [
   5 * second,
   5 * minute,
@@ -14,23 +16,23 @@ const retryDelays: readonly number[] = [
   24 * hour,
 ];
 
-/** Added at random, so that what failed together does not come back together. */
+/** Random jitter, so that deliveries that failed together are not retried together. */
 export const jitterShareMax = 0.1;
 
-/** A receiver that asks for more patience gets no more than that. */
+/** Limits the delay that a receiver can request. */
 export const retryAfterMsMax = day;
 
 export interface Failed {
-  /** So many attempts were made, this one included. */
+  /** The number of attempts, including this one. */
   readonly attempts: number;
   readonly now: Instant;
-  /** What the receiver asked for. */
+  /** The delay that the receiver requested. */
   readonly retryAfterMs: number | undefined;
-  /** From 0 up to, not including, 1. */
+  /** From 0 up to, but not including, 1. */
   readonly random: number;
 }
 
-/** Never sooner than the receiver asked; `undefined` when no attempt is left. */
+/** Never earlier than the receiver requested; `undefined` if no attempt is left. */
 export function nextAttemptAt({
   attempts,
   now,
@@ -46,7 +48,7 @@ export function nextAttemptAt({
 const secondsForm = /^[0-9]{1,9}$/;
 const dateForm = /^[A-Z][a-z]{2}, .{20} GMT$/;
 
-/** The header `Retry-After` (RFC 9110, section 10.2.3) in milliseconds; `undefined` for neither of its forms. */
+/** The header `Retry-After` (RFC 9110, section 10.2.3) in milliseconds; `undefined` if it has neither valid form. */
 export function retryAfterMsOf(header: string | undefined, now: Instant): number | undefined {
   if (header === undefined) return undefined;
   if (secondsForm.test(header)) return Number(header) * second;

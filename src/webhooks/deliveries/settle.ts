@@ -1,4 +1,4 @@
-/** What comes of an attempt: the delivery is over, or due again, and the webhook may have to be disabled. */
+/** Handles the outcome of an attempt: completes the delivery or schedules a retry, and may disable the webhook. */
 import type { Clock, Instant } from '../../base/clock.ts';
 import { type Random, randomBelow } from '../../base/random.ts';
 import type { Row } from '../../store/tables.ts';
@@ -9,7 +9,7 @@ import type { RecordDelivery } from './settlements.ts';
 
 export interface Settled {
   readonly state: Row<'deliveries'>['state'];
-  /** Of the next attempt, where there is one. */
+  /** When the next attempt is due, if there is one. */
   readonly dueAt: Instant | undefined;
 }
 
@@ -19,15 +19,17 @@ export interface SettleTools {
   readonly random: Random;
 }
 
-/** More than one delivery gets by itself; each that callers ask for adds one, and the oldest are forgotten. */
+/**
+ * More than a delivery makes automatically. Each attempt that callers request adds one, and the oldest are dropped.
+ */
 export const attemptsStoredMax = 30;
 
-/** Some resolution for what spreads retries. */
+/** The resolution of the random jitter. */
 const steps = 1_000;
 
 /**
  * Records an attempt.
- * @param hopeless no other attempt can succeed.
+ * @param hopeless whether no other attempt can succeed.
  */
 export async function settle(
   { recordDelivery, clock, random }: SettleTools,

@@ -1,19 +1,19 @@
-/** What became of attempts, recorded by the batch: of those that end while others are recorded, one commit has all. */
+/** Records outcomes in batches: all attempts that end during one commit share the next commit. */
 import type { TenantId } from '../../base/ids.ts';
 import type { Amendment } from '../../store/amendments.ts';
 import { byTenant } from '../../store/per-tenant/record.ts';
 import type { Store } from '../../store/store.ts';
 
-/** In one transaction: other commits wait for it. */
+/** The batch size. Other commits wait for the transaction. */
 export const settledTogetherMax = 200;
 
 /**
- * From one batch to the next. A batch costs a write to the disk and four threads their sleep, so at a few hundred
- * deliveries a second it would cost more than what it records.
+ * The delay between batches. A batch costs a disk write and wakes four threads, so at a few hundred deliveries per
+ * second immediate commits would cost more than the rows that they write.
  */
 const batchMs = 10;
 
-/** Resolves once the delivery is recorded, or was changed by somebody else, which then counts. */
+/** Resolves once the delivery is recorded, or was changed by another writer, whose change takes precedence. */
 export type RecordDelivery = (amendment: Amendment<'deliveries'>) => Promise<void>;
 
 export interface SettlementTools {
@@ -28,12 +28,12 @@ interface WaitingSettlement {
   reject(error: unknown): void;
 }
 
-/** The first one is recorded at once. */
+/** The first outcome is recorded immediately. */
 export function createSettlements({ store, pause }: SettlementTools): RecordDelivery {
   const waiting: WaitingSettlement[] = [];
   let isBusy = false;
 
-  /** A conflict says that a delivery of them is gone, or was settled by another server. */
+  /** On a conflict, one of the deliveries is gone, or another server has recorded it. */
   async function record(deliveries: readonly Amendment<'deliveries'>[]): Promise<void> {
     const { conflict } = await store.record({ amend: { deliveries } });
     if (conflict === undefined || deliveries.length === 1) return;

@@ -1,4 +1,4 @@
-/** The one key by which the vault signs what it sends to webhooks: made at its first use, and shared by all servers. */
+/** The key with which the vault signs messages to webhooks: created at its first use, and shared by all servers. */
 
 import type { Clock } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
@@ -9,10 +9,10 @@ import { newWebhookKey, type WebhookKey, webhookKeyOf } from '../../keys/webhook
 import { grantOf } from '../../rules/openings.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Also what receivers read in `SVC-SIGNATURE-VERSION`, behind the dot. */
+/** Receivers see it in `SVC-SIGNATURE-VERSION`, after the dot. */
 const name = 'webhooks.v1';
 
-/** It belongs to no tenant. */
+/** The key belongs to no tenant. */
 const binding = { tenant: '', id: name, field: 'private_key' };
 
 export interface SigningKeyTools {
@@ -23,8 +23,8 @@ export interface SigningKeyTools {
 }
 
 /**
- * The same key whoever asks, and whenever: of servers that make one at the same time, one is faster.
- * @throws VaultError `integrity` when it was altered outside the vault.
+ * Always returns the same key: if several servers create one concurrently, only the first is stored.
+ * @throws VaultError `integrity` if it was altered outside the vault.
  */
 export function createSigningKey({
   store,
@@ -37,7 +37,7 @@ export function createSigningKey({
 
   async function make(): Promise<void> {
     const private_key = sealText(keys, binding, await newWebhookKey(), random);
-    // With a conflict there is another one, which is then the only one.
+    // A conflict means that another server has stored a key, which is then the only one.
     await store.record({
       insert: { vault_keys: [{ name, private_key, created_at: clock.now() }] },
     });

@@ -1,4 +1,4 @@
-/** Deliveries that the vault cannot have written so: they are over, and no longer in the way of the others. */
+/** Fails deliveries that the vault cannot have written in this form, so that they do not block the others. */
 import type { Clock } from '../../base/clock.ts';
 import { integrityError } from '../../base/errors.ts';
 import type { Quarantine } from '../../rules/quarantine.ts';
@@ -16,7 +16,7 @@ export function isWhole(row: DueDelivery): row is Row<'deliveries'> {
   return row.sequence !== null && row.created_at !== null && row.due_at !== null;
 }
 
-/** Nothing is sent. Callers see deliveries that have failed, and can ask for them again. */
+/** Nothing is sent. Callers see failed deliveries, and can request them again. */
 export async function failUnreadable(
   { store, clock, quarantine }: SettingAside,
   rows: readonly DueDelivery[],
@@ -34,6 +34,6 @@ export async function failUnreadable(
   for (const { delivery_id } of rows) {
     quarantine.report(integrityError(`the delivery ${delivery_id} was altered outside the vault`));
   }
-  // What cannot be read cannot be named as it was, so it makes way for another with its key.
+  // An unreadable delivery has no usable name, so a new row with its key replaces it.
   await store.record({ remove: { deliveries: rows }, insert: { deliveries: failed } });
 }

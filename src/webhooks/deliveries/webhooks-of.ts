@@ -1,4 +1,4 @@
-/** The webhooks of a tenant as deliveries need them: opened, and remembered until one of them changes. */
+/** The webhooks of a tenant for deliveries: opened, and cached until one of them changes. */
 
 import { type Clock, second } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
@@ -17,30 +17,30 @@ export interface Webhook {
   readonly id: WebhookId;
   readonly row: Row<'webhooks'>;
   readonly ordered: boolean;
-  /** Where its events are sent. */
+  /** The destination of its events. */
   readonly url: Secret<URL>;
-  /** Of its secrets: of the one that signs, which has no end, and of the one before a rotation. */
+  /** Signing keys: the current one, which has no end, and the previous one after a rotation. */
   readonly keys: readonly { readonly key: WebhookSecretKey; readonly ends_at: number | null }[];
-  /** Whether it is enabled and asks for events of the type. */
+  /** Whether the webhook is enabled and subscribes to the type. */
   wants(type: string): boolean;
 }
 
-/** What another server changed takes effect within that. */
+/** Changes on another server take effect within this time. */
 const staleMsMax = second;
 const tenantsCached = 1_000;
 
 export interface WebhooksTools {
   readonly store: Store;
   readonly clock: Clock;
-  /** For webhooks that were altered outside the vault, which get nothing. */
+  /** For webhooks that were altered outside the vault, which get no events. */
   readonly quarantine: Quarantine;
 }
 
-/** Webhooks that were altered are left out. */
+/** Webhooks that were altered are omitted. */
 export interface Webhooks {
-  /** As they were a moment ago. */
+  /** May be slightly out of date. */
   of(tenant: Tenant): Promise<readonly Webhook[]>;
-  /** Also what another server committed before this was called. */
+  /** Includes everything that another server committed before this call. */
   now(tenant: Tenant): Promise<readonly Webhook[]>;
 }
 
@@ -73,6 +73,6 @@ export function createWebhooks({ store, clock, quarantine }: WebhooksTools): Web
   }
 
   const of = async (tenant: Tenant) => recent.get(tenant.id) ?? (await read(tenant));
-  // An embedded database has one server, which notices at once whatever is committed.
+  // An embedded database has one server, which notices every commit immediately.
   return { of, now: store.engine === 'sqlite' ? of : read };
 }

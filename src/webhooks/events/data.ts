@@ -1,4 +1,4 @@
-/** What events say of the rows that a change wrote: who and what, never the data of a token. */
+/** The data of events about rows that a change wrote: the entity and the actor, never the data of a token. */
 
 import { accessOf } from '../../access/applications/row.ts';
 import { formatTimestamp } from '../../base/dates.ts';
@@ -55,7 +55,7 @@ const views: {
   }),
 };
 
-/** The row as events show it, without its id; nothing of tables of which there are no events. */
+/** The row as events show it, without its id; `undefined` for tables without events. */
 export function viewOfRow<T extends ExplainedName>(
   table: T,
   row: Row<T>,

@@ -1,4 +1,4 @@
-/** A delivery as it is stored: one event on its way to one webhook, and the attempts so far. */
+/** The stored form of a delivery: one event for one webhook, and the attempts so far. */
 import type { Instant } from '../../base/clock.ts';
 import type { DeliveryId, WebhookId } from '../../base/ids.ts';
 import { isObject, type Json } from '../../base/json.ts';
@@ -7,7 +7,7 @@ import type { Row } from '../../store/tables.ts';
 export interface Attempt {
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** Absent where nobody responded. */
+  /** Absent if there was no response. */
   readonly status?: number;
   readonly milliseconds: number;
   /** The kind of failure; absent after a success. */
@@ -21,7 +21,7 @@ interface NewDelivery {
   readonly now: Instant;
 }
 
-/** Due at once. */
+/** Due immediately. */
 export function deliveryRow(
   {
     tenant_id,
@@ -46,7 +46,7 @@ export function deliveryRow(
   };
 }
 
-/** Those that are as the vault writes them: whoever can write to the database may have written anything there. */
+/** Only attempts in the form that the vault writes: an attacker with write access may have stored anything. */
 export function attemptsOf({ attempts }: Pick<Row<'deliveries'>, 'attempts'>): readonly Attempt[] {
   const parsed = parsedOf(attempts);
   return Array.isArray(parsed) ? parsed.filter(isAttempt) : [];

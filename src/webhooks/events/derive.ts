@@ -1,4 +1,4 @@
-/** Events follow from changes: the row of each event is committed with the change that caused it, or not at all. */
+/** Derives events from changes: an event is committed in the same transaction as the change that caused it. */
 import { createTimedUuids, type EventId, type TenantId } from '../../base/ids.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { createPause } from '../../base/pauses.ts';
@@ -13,11 +13,11 @@ import { viewOfRow } from './data.ts';
 import { type EventActor, eventRow } from './event-row.ts';
 import { type EventType, eventTypeNames, eventTypes } from './types.ts';
 
-/** The types of which a tenant's enabled webhooks ask for some. */
+/** All types to which a tenant's enabled webhooks subscribe. */
 export type SubscribedTypes = ReadonlySet<EventType>;
 
 export interface Subscriptions {
-  /** As they were a moment ago; `undefined` where they have to be read. */
+  /** The cached types; `undefined` if they must be read. */
   known(tenant: TenantId): SubscribedTypes | undefined;
   read(tenant: TenantId): Promise<SubscribedTypes>;
 }
@@ -29,7 +29,7 @@ export interface EventTools {
   readonly random: Random;
 }
 
-/** For a tenant without webhooks a commit costs one look-up more. */
+/** For a tenant without webhooks, each commit costs one extra lookup. */
 export function derivingEvents({ store, tenants, subscriptions, random }: EventTools): Store {
   const newEventId = createTimedUuids(random);
 
@@ -63,9 +63,9 @@ export function derivingEvents({ store, tenants, subscriptions, random }: EventT
       const type = typeOf(entry, written);
       return type !== undefined && types.has(type) ? [{ type, entry }] : [];
     });
-    // An expired token makes way for another with its id.
+    // An expired token makes room for another with its id.
     const inOrder = derived.toSorted((one, other) => rankOf(one.type) - rankOf(other.type));
-    // An import makes as many as it has lines.
+    // An import creates one event per line.
     const pause = createPause();
     const rows: Row<'events'>[] = [];
     for (const { type, entry } of inOrder) {
@@ -99,7 +99,7 @@ export function derivingEvents({ store, tenants, subscriptions, random }: EventT
 
   return {
     ...store,
-    // Nearly every commit passes here, also that of a read: without webhooks it makes nothing of its own.
+    // Nearly every commit passes here, even that of a read: without webhooks it must not allocate anything.
     commit: (change) =>
       hasNoSubscriber(change) ? store.commit(change) : withEvents(change).then(store.commit),
   };
@@ -118,13 +118,13 @@ const typesByEntry: ReadonlyMap<string, EventType> = new Map(
   eventTypeNames.map((name) => [`${eventTypes[name].entity} ${eventTypes[name].operation}`, name]),
 );
 
-/** With the keys of a deleted tenant nothing can be signed, so nobody ever learns of its end by an event. */
+/** Signing requires the keys of the tenant, so the end of a tenant can never be announced by an event. */
 const unsendable: ReadonlySet<EventType> = new Set(['tenant.deleted']);
 
-/** The type of the event that an entry means; `undefined` where none follows from it. */
+/** The type of the event for an entry; `undefined` if there is none. */
 function typeOf(entry: LogEntry, written: WrittenRows): EventType | undefined {
   const { entity_type, operation, result, event } = entry;
-  // What failed is an event only where somebody said what of it may be known.
+  // A failed operation raises an event only if its type declares what the event may contain.
   if (result !== 'success' && event === undefined) return undefined;
   const isOfPart = operation === 'expire' && written.replaced(entry) !== undefined;
   const type = typesByEntry.get(`${entity_type} ${operation}${isOfPart ? ' property' : ''}`);
@@ -154,7 +154,7 @@ function dataOf(type: EventType, { entry, written, tenant }: EventCause): JsonOb
   return { [entity]: own, ...others };
 }
 
-/** Those by which a receiver can know the entity as it is then. */
+/** Types whose events show the entity in its current state. */
 const showsRow: ReadonlySet<EventType> = new Set(
   eventTypeNames.filter((name) => /\.(?:created|updated|authorized)$/.test(name)),
 );
@@ -171,7 +171,7 @@ function actorOf({ actor_id, actor_type }: LogEntry): EventActor | undefined {
   return type === undefined ? undefined : { ...(actor_id !== null && { id: actor_id }), type };
 }
 
-/** Without the mark of an import, which follows a space. */
+/** The trace id without the mark of an import, which follows a space. */
 function traceOf({ trace_id }: LogEntry): string | null {
   return trace_id?.split(' ', 1)[0] ?? null;
 }
@@ -181,7 +181,7 @@ interface WrittenRow {
   readonly row: never;
 }
 
-/** The rows of a change by the entries about them. */
+/** The rows of a change, found by the entries about them. */
 interface WrittenRows {
   find(entry: LogEntry): WrittenRow | undefined;
   replaced(entry: LogEntry): WrittenRow | undefined;
@@ -197,7 +197,7 @@ function rowsOf({ insert, replace }: Change): WrittenRows {
   return { replaced, find: (entry) => replaced(entry) ?? inserted(entry) };
 }
 
-/** Looks rows up by their ids, which are gathered when the first is asked for. */
+/** Finds rows by their ids. The index is built at the first lookup. */
 function finderIn(rowsByTable: object | undefined): (entry: LogEntry) => WrittenRow | undefined {
   const byId = new Map<ExplainedName, ReadonlyMap<unknown, unknown>>();
   return ({ entity_type, entity_id }) => {

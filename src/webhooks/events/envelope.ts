@@ -6,7 +6,7 @@ import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { openEvent, sequenceOf } from './event-row.ts';
 
-/** The name of an application by its id; `undefined` where there is none any more. */
+/** The name of an application by its id; `undefined` if it no longer exists. */
 export type NameOf = (application: string) => string | undefined;
 
 export interface SentEvent {
@@ -17,8 +17,8 @@ export interface SentEvent {
 }
 
 /**
- * What is sent of an event.
- * @throws VaultError `integrity` unless all of it is as the vault wrote it.
+ * Returns the content to send for an event.
+ * @throws VaultError `integrity` unless every part of it is as the vault wrote it.
  */
 export function envelopeOf(tenant: TenantKeys, row: Row<'events'>, nameOf: NameOf): SentEvent {
   const { data, actor, trace_id, loop } = openEvent(openerOf('deliver events', tenant), row);

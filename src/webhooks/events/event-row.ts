@@ -1,4 +1,4 @@
-/** An event as it is stored: sealed, bound to its columns, and numbered when it is dispatched. */
+/** The stored form of an event: sealed, bound to its columns, and numbered when it is dispatched. */
 
 import { integrityError } from '../../base/errors.ts';
 import type { EventId } from '../../base/ids.ts';
@@ -11,20 +11,20 @@ import type { Keys } from '../../rules/proven-row.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 
-/** What is sealed. It never holds the data of a token. */
+/** The sealed part. It never contains the data of a token. */
 export interface EventBody {
-  /** Objects by their names, such as `token`. */
+  /** Objects by name, such as `token`. */
   readonly data: JsonObject;
-  /** Without its name, which is looked up when the event is sent; absent where nobody is known. */
+  /** Without the name, which is looked up when the event is sent; absent if the actor is unknown. */
   readonly actor?: EventActor;
-  /** Of the request; null for what the vault did by itself. */
+  /** From the request; null for operations of the vault itself. */
   readonly trace_id: string | null;
-  /** The `CDN-Loop` of the request, where it had one. Receivers get it as the header, not in the event. */
+  /** The `CDN-Loop` of the request, if it had one. Receivers get it as the header, not in the event. */
   readonly loop?: string;
 }
 
 export interface EventActor {
-  /** Of an application or session. */
+  /** The id of an application or session. */
   readonly id?: string;
   readonly type: string;
 }
@@ -35,7 +35,7 @@ export interface NewEvent extends BoundColumns {
   readonly body: EventBody;
 }
 
-/** Yet to be dispatched. */
+/** Not yet dispatched. */
 export function eventRow(
   { id: tenant_id, keyring }: TenantKeys,
   { body, ...columns }: NewEvent,
@@ -61,7 +61,7 @@ export function openEvent(
   return body;
 }
 
-/** A field of its own: what is sealed of an event is never taken for the data of a token with the same id. */
+/** A separate field: the sealed part of an event is never mistaken for the data of a token with the same id. */
 function bindingOf(
   tenant: string,
   { event_id, type, entity_id, created_at }: BoundColumns,
@@ -81,8 +81,8 @@ export function sequenceProof({ keyring }: Keys, numbered: NumberedEvent): strin
 }
 
 /**
- * The sequence of an event that was dispatched.
- * @throws VaultError `integrity` when it is another than it was given.
+ * Returns the sequence of a dispatched event.
+ * @throws VaultError `integrity` if the sequence was altered.
  */
 export function sequenceOf(
   { id, keyring }: TenantKeys,

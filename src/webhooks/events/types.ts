@@ -1,11 +1,11 @@
-/** The types of events: which entry of the log each belongs to. */
+/** The types of events, each with the log entry to which it corresponds. */
 
 interface EventTypeRow {
-  /** As the log calls it, and the object in the event's data. Its events are numbered together. */
+  /** The entity in log entries, and the object in the event's data. Events of one entity are numbered together. */
   readonly entity: string;
-  /** As the log calls it; a further word names the part of the entity. */
+  /** The operation in log entries; a second word names the part of the entity. */
   readonly operation: string;
-  /** The entity is gone afterwards. */
+  /** Whether the event ends the entity. */
   readonly ends?: true;
 }
 
@@ -41,18 +41,18 @@ const rows = {
   'token-intent.converted': { entity: 'token_intent', operation: 'convert', ends: true },
 } as const satisfies Record<string, EventTypeRow>;
 
-/** Of the event that a test sends to one webhook. No webhook can ask for it. */
+/** The type of a test event for one webhook. No webhook can subscribe to it. */
 export const testType = 'webhook.test';
 
-/** What webhooks can ask for. */
+/** The types to which webhooks can subscribe. */
 export type EventType = keyof typeof rows;
 
 export const eventTypes: Readonly<Record<EventType, EventTypeRow>> = rows;
 
-/** Every type, in the order in which types are listed. */
+/** Every type, in the order of the list of types. */
 export const eventTypeNames = Object.keys(rows) as readonly EventType[];
 
-/** Reads a type; `undefined` when there is none of that name. */
+/** Parses a type; `undefined` if it does not exist. */
 export function parseEventType(text: string): EventType | undefined {
   return Object.hasOwn(rows, text) ? (text as EventType) : undefined;
 }
