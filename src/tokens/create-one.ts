@@ -42,16 +42,16 @@ export interface Creation extends StoredEquals {
   /** For all that the change evaluates. */
   readonly evaluation: Evaluation;
   readonly onMaskFailure: OnMaskFailure;
-  /** Stored tokens that hold an id that is wanted, as far as they were looked for. */
+  /** Stored tokens that hold a requested id, as far as they were looked up. */
   readonly takenIds: TakenIds;
 }
 
 /** One token as the response shows it. */
 export interface CreatedToken {
   readonly row: Row<'tokens'>;
-  /** Under which its data is shown; `undefined` where none is. */
+  /** The grant under which its data is shown; `undefined` if none is shown. */
   readonly grant: Grant | undefined;
-  /** What the caller is shown of it at that time. */
+  /** The caller's view of it at that time. */
   readonly viewAt: (instant: Instant) => TokenBody;
 }
 
@@ -61,9 +61,9 @@ export interface TokenOutcome {
 }
 
 /**
- * Adds what the creation does to the pending tokens; `undefined` when the caller lacks `token:create` there.
+ * Adds the effects of the creation to the pending tokens; `undefined` if the caller lacks `token:create` there.
  *
- * @throws VaultError `conflict` when its id is taken, `validation_failed` when it cannot be made so.
+ * @throws VaultError `conflict` when its id is taken, `validation_failed` when the request is invalid.
  */
 export function createOne(creation: Creation, prepared: PreparedToken): TokenOutcome | undefined {
   const { path } = prepared;
@@ -95,13 +95,13 @@ function makeNew(
   const foreign = isForeign(prepared);
   const { tenant, policy } = caller;
   const { container } = contents;
-  // Whoever may not create a token here does not learn whether its id is taken.
+  // A caller who may not create a token here does not learn whether its id is taken.
   if (!decide(policy, 'token:create', { id: ids.next(false).value, container })) return undefined;
   const id = freeId(creation, ids);
   const subject = { id, container };
   const created = decide(policy, 'token:create', subject);
   if (!created) return undefined;
-  const answers = responsesFor(creation, prepared, equals);
+  const isTarget = becomesTarget(creation, prepared, equals);
   const { data } = contents;
   const row = sealRow(
     { tenant, data, random },
@@ -110,7 +110,7 @@ function makeNew(
       token_id: id,
       version: 1,
       ...deriveRow({ tenant, contents, fingerprint, now }),
-      deduplicated: answers ? 1 : 0,
+      deduplicated: isTarget ? 1 : 0,
       created_by: caller.application,
       created_at: now,
       modified_by: null,
@@ -121,7 +121,7 @@ function makeNew(
   pending.put({ stored: undefined, row, terms });
   if (intent) pending.convert(intent, row);
   const extras = prepared.isReticent ? undefined : { deduplicated: false };
-  // What an intent holds was brought by an earlier request, and what is encrypted by a client.
+  // An earlier request sent the value of an intent, and a client sent an encrypted one.
   const grant = foreign ? readGrant(policy, subject) : created;
   const disclosure = foreign && grant ? createdAs(row, grant) : undefined;
   const viewAt = grant
@@ -135,14 +135,14 @@ function makeNew(
   };
 }
 
-/** Whether the new token answers for its value from now on. What answered and has expired makes way. */
-function responsesFor(
-  { pending, answered, expired }: Creation,
+/** Whether equal values are deduplicated to the new token from now on. An expired predecessor is removed. */
+function becomesTarget(
+  { pending, targeted, expired }: Creation,
   prepared: PreparedToken,
   equals: readonly PendingToken[],
 ): boolean {
   const equality = equalityWanted(prepared);
-  if (equality === undefined || answered.has(equality)) return false;
+  if (equality === undefined || targeted.has(equality)) return false;
   if (equals.some(({ row }) => row.deduplicated === 1)) return false;
   for (const row of expired.get(equality) ?? []) pending.remove(row);
   return true;
@@ -169,7 +169,7 @@ function freeId({ pending, takenIds, now }: Creation, ids: PreparedToken['ids'])
   return value;
 }
 
-/** The id that a creation wants is that of a token which exists. */
+/** The id that a creation requests belongs to an existing token. */
 export class IdTaken extends VaultError {
   readonly id: TokenId;
 
@@ -221,7 +221,7 @@ function useExisting(
   };
 }
 
-/** What a creation shows that its request did not bring. */
+/** What a creation shows that its request did not send. */
 function createdAs(row: Row<'tokens'>, grant: Grant): Disclosure {
   return { shown: shownAs({ row, grant }), through: 'create' };
 }
@@ -234,7 +234,7 @@ function mayMerge(policy: Policy, { token_id: id, container }: Row<'tokens'>): b
 
 interface Merging {
   readonly prepared: PreparedToken;
-  /** By which the caller may create the token. */
+  /** The grant under which the caller creates the token. */
   readonly grant: Grant;
 }
 

@@ -89,8 +89,8 @@ export function serialKeyOfCreation(caller: Caller, request: TokenRequest): stri
 }
 
 /**
- * All of them or none. Where the requests give equal values, the first makes the token to which the
- * others are deduplicated. From the decision `validation_failed`, and `conflict` when an id is taken.
+ * Creates all tokens or none. If several requests give equal values, the first makes the token to which the
+ * others are deduplicated. From the decision: `validation_failed`, and `conflict` when an id is taken.
  */
 export function createTokens(
   tools: TokenWriting,
@@ -138,7 +138,7 @@ export function createTokens(
       const outcome = draftOrRefuse(creation, one);
       if ('refusal' in outcome) return outcome;
       await pause();
-      // The response asks for it again, where there is no pause between the tokens.
+      // Computes the view here, between pauses: the response needs it later, without a pause between the tokens.
       outcome.created.viewAt(now);
       created.push(outcome.created);
       entries.push(outcome.entry);
@@ -150,7 +150,7 @@ export function createTokens(
   };
 }
 
-/** All requests that bring their data in the clear. What is wrong with them is found before anything is looked up. */
+/** Requests that send their data in the clear. All of them are validated before any look-up. */
 async function prepareFromData(
   preparation: TokenPreparation,
   caller: Caller,
@@ -219,9 +219,9 @@ export function prepareForeign(
 }
 
 /**
- * Opened only where the caller may create the token, and refused where the rules for what the data turns out to be
- * do not allow it. The token is the caller's as that of an intent is: it is shown under `token:read`. A refusal names
- * the key. Throws what is wrong with the rest of the request.
+ * The value is opened only if the caller may create the token, and refused if the rules for its recognized types
+ * do not allow it. Like the token of an intent, the token is shown under `token:read`. A refusal names
+ * the key. Throws the errors of the rest of the request.
  */
 async function prepareEncrypted(
   tools: TokenWriting & TokenPreparation,
@@ -254,7 +254,7 @@ async function prepareEncrypted(
     return prepareToken(tools, caller, checked);
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
-    // What the data was recognized as decided over it.
+    // The recognized type of the data decided.
     if (error.code === 'forbidden') return denyEncrypted(tools, caller, { jwe, refusal: error });
     const attempt = { entity: 'key', id: opened.key, operation: 'use' };
     return { change: { entries: [failureOf(caller, tools.clock.now(), attempt)] }, refusal: error };
@@ -262,8 +262,8 @@ async function prepareEncrypted(
 }
 
 /**
- * A refusal where there is no such intent, and for expressions over one that the caller may not
- * reveal: whoever tries that is seen in the log. Throws what else is wrong.
+ * A refusal if there is no such intent, and for expressions over one that the caller may not
+ * reveal: the log shows a caller who tries that. Throws the other errors of the request.
  */
 async function prepareConversion(
   tools: TokenWriting & TokenPreparation,
@@ -290,7 +290,7 @@ async function prepareConversion(
   }
 }
 
-/** The token as part of the change, or why there is none: access, or an id that is taken. */
+/** The token as part of the change, or the reason for a refusal: access, or an id that is taken. */
 export function draftOrRefuse(creation: Creation, prepared: PreparedToken): TokenOutcome | Refused {
   const { caller, now } = creation;
   try {
@@ -313,9 +313,9 @@ function requireDistinctSources(all: readonly PreparedToken[]): void {
 }
 
 /**
- * What becomes one token only: an intent, or what is encrypted with a `jti`; `undefined` for other data.
- * @param seen of earlier tokens of the request.
- * @throws VaultError `validation_failed` for one of those.
+ * A source that becomes one token only: an intent, or a value encrypted with a `jti`; `undefined` for other data.
+ * @param seen the sources of earlier tokens of the request.
+ * @throws VaultError `validation_failed` if the source is among them.
  */
 export function newSourceOf(
   { intent, opened }: Pick<PreparedToken, 'intent' | 'opened'>,

@@ -7,12 +7,12 @@ import type { Store } from '../store/store.ts';
 import type { TakenId } from './taken-ids.ts';
 
 export interface RequestTokens {
-  /** When the request began; what is older is not its own, and is not looked for. */
+  /** When the request began; older tokens are not its own, and are not looked up. */
   readonly since: Instant;
   readonly tokens: readonly TakenId[];
 }
 
-/** Those of the tokens whose creation is in the log under the trace id and the mark of this request. */
+/** The tokens whose creation is in the log under the trace id and the mark of this request. */
 export async function createdByRequest(
   store: Store,
   { tenant, application, origin }: Caller,

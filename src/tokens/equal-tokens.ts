@@ -1,4 +1,4 @@
-/** Stored tokens that hold what a request wants created, read whole only where one of them is taken. */
+/** Stored tokens that equal the tokens a request creates, read whole only if one of them is taken. */
 import type { Instant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -20,7 +20,7 @@ const fingerprintsAtOnce = 50;
 /** Bytes that all existing tokens of one request may have, as they are stored. */
 export const equalBytesMax = 4_194_304;
 
-/** What is foreign to its request takes an equal only where the new token would be, and nowhere else. */
+/** A request that did not send its value takes an equal token only in the container of the new one. */
 export function takenOf<T extends { readonly token: DefinedToken }>(
   equals: readonly T[],
   prepared: PreparedToken,
@@ -33,20 +33,20 @@ export function takenOf<T extends { readonly token: DefinedToken }>(
   );
 }
 
-/** What is stored of the tokens that are equal to some that a request wants created. */
+/** The stored tokens that equal tokens a request creates. */
 export interface StoredEquals {
   /** With those that are taken. */
   readonly pending: PendingTokens;
-  /** For which a stored token answers already. */
-  readonly answered: ReadonlySet<string>;
-  /** Those whose tokens are too large to be read for this request. */
+  /** Equalities for which a stored token is the deduplication target already. */
+  readonly targeted: ReadonlySet<string>;
+  /** Equalities whose tokens are too large to be read for this request. */
   readonly tooLarge: ReadonlySet<string>;
-  /** Expired tokens that still answer. */
+  /** Expired tokens that are still deduplication targets. */
   readonly expired: ReadonlyMap<string, readonly EqualToken[]>;
 }
 
 const noEquals: Omit<StoredEquals, 'pending'> = {
-  answered: new Set(),
+  targeted: new Set(),
   tooLarge: new Set(),
   expired: new Map(),
 };
@@ -72,11 +72,11 @@ async function readEquals(
   const found = await equalsOf(store, tenant.id, all);
   if (found.length === 0) return { pending: new PendingTokens(), ...noEquals };
   const live = found.filter((row) => !hasExpired(row, now));
-  const answering = ({ deduplicated }: EqualToken) => deduplicated === 1;
+  const isTarget = ({ deduplicated }: EqualToken) => deduplicated === 1;
   const expired = await unaltered(
     store,
     tenant,
-    found.filter((row) => hasExpired(row, now) && answering(row)),
+    found.filter((row) => hasExpired(row, now) && isTarget(row)),
   );
   const { readable, tooLarge } = withinBytes(takenAmong(live, all, policy));
   const rows = await Promise.all(
@@ -92,7 +92,7 @@ async function readEquals(
   for (const row of rows.flat()) pending.put({ stored: row, row, terms: undefined });
   return {
     pending,
-    answered: new Set(live.filter(answering).flatMap((row) => equalityOf(row) ?? [])),
+    targeted: new Set(live.filter(isTarget).flatMap((row) => equalityOf(row) ?? [])),
     tooLarge,
     expired: Map.groupBy(expired, (row) => equalityOf(row) ?? ''),
   };

@@ -1,4 +1,4 @@
-/** Explaining access: which rule decides about a token or a container for a key, why, and what is shown. */
+/** Explaining access: which rule decides about a token or a container for a key, why, and what the key is shown. */
 
 import { keyOfTenant, noKey, provenApplicationOf } from '../access/applications/queries.ts';
 import { accessOf } from '../access/applications/row.ts';

@@ -21,19 +21,19 @@ export const batchTokensMax = 256;
  */
 export const batchBytesMax = 524_288;
 
-/** What the log calls an attempt that failed. */
+/** The log's name of a failed attempt. */
 const route = { permission: 'token:read', method: 'GET', path: '/tokens/export' };
 
 export interface Exporting {
-  /** Who is asking, as of now. */
+  /** The caller as of now. */
   readonly caller: () => Promise<Caller>;
   readonly filter: TokenFilter;
 }
 
 /**
- * The tokens that the caller may read, newest first, each as it stands when its batch is read. Every
- * token that is there from the beginning to the end comes exactly once, whatever is created and
- * deleted meanwhile. A batch is given when its entries are in the log.
+ * The tokens that the caller may read, newest first, each as it is when its batch is read. Every
+ * token that exists from the beginning to the end comes exactly once, whatever is created and
+ * deleted in the meantime. A batch is yielded when its entries are in the log.
  *
  * @throws VaultError `forbidden` for a container on which the caller does not hold `token:read`.
  */

@@ -38,7 +38,7 @@ import { holderOf, type RepeatableCreation, repeatCreation } from './same-creati
 import { requireSameRights } from './same-rights.ts';
 import { noTakenIds, takenIdsOf } from './taken-ids.ts';
 
-/** A request to create a token, or what is wrong with it already. */
+/** A request to create a token, or its error. */
 export type ImportLine = TokenRequest | VaultError;
 
 /** What became of a line. `repeated` is one that was done before. */
@@ -48,7 +48,7 @@ export type ImportResult =
 
 /** What all parts of an import have in common: plain data, so that another thread can do one of them. */
 export interface ImportRun {
-  /** By it the log tells apart what was created under one trace id, which callers choose. */
+  /** Distinguishes in the log the tokens of this run from others under the same trace id, which callers choose. */
   readonly mark: string;
   readonly since: Instant;
   /** Ids are looked for before they are tried once some were found to be taken. */
@@ -63,7 +63,7 @@ export interface ImportPart {
   readonly turn: () => Promise<Caller>;
 }
 
-/** What is not brought in the clear is prepared again for each decision: its intent may be gone by then. */
+/** A value that is not sent in the clear is prepared again for each decision: its intent may be gone by then. */
 type PreparedLine = UncountedToken | RequestedToken | VaultError;
 
 const markBytes = 9;
@@ -103,7 +103,7 @@ export async function importLines(
   } catch (error) {
     await turn();
     const failure = failureOf(error);
-    // Otherwise no entry says why a line was refused by itself.
+    // Otherwise no entry would give the reason for the refusal of a single line.
     const isLogged = isWithoutRoom(error);
     return prepared.map((one, at) => {
       if (one instanceof VaultError) return { failure: one };
@@ -113,7 +113,7 @@ export async function importLines(
   }
 }
 
-/** True for what is decided by more than whether its id is free, which the commit finds out. */
+/** True if more decides about the line than whether its id is free, which the commit finds out. */
 function looksAtOthers(line: PreparedLine): boolean {
   return 'request' in line || ('deduplicates' in line && line.deduplicates);
 }
@@ -132,7 +132,7 @@ async function prepareAll(
   return prepared;
 }
 
-/** All that can be said of the line without looking at what is stored. */
+/** Every check of the line that does not need stored tokens. */
 async function prepare(
   preparation: TokenPreparation,
   caller: Caller,

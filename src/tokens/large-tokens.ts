@@ -14,7 +14,7 @@ import { conditionsOf, type TokenFilter } from './search/filter.ts';
 import { showTokens, type TokensToShow } from './show.ts';
 
 export interface LargeTokens extends TokenReading {
-  /** However many clients ask, only one large token at a time is opened. */
+  /** However many clients request them, only one large token at a time is opened. */
   readonly inTurn: KeyedMutex;
 }
 

@@ -31,8 +31,8 @@ export interface TokenListing {
 const pageSizeDefault = 20;
 
 /**
- * A walk along the cursors meets every token that is there from its beginning to its end exactly
- * once, whatever is created and deleted meanwhile. A page by its number says which it is.
+ * A walk along the cursors returns every token that exists from its beginning to its end exactly
+ * once, whatever is created and deleted in the meantime. A page requested by number states its number.
  *
  * @throws VaultError `validation_failed` for a cursor that was not made for this list.
  */
@@ -91,9 +91,9 @@ interface ListedTokens {
 }
 
 /**
- * What every list has in common: who may ask, what is shown of each token, and what the log says. A
- * page with large tokens is not held in memory: those are read while the page is being written, as they
- * are then, each with its own entry in the log.
+ * The parts that every list shares: the permission, the view of each token, and the log entries. A
+ * page with large tokens is not held in memory: each of those is read while the page is being written, as it
+ * is then, with its own entry in the log.
  */
 function deciding(
   tools: LargeTokens,

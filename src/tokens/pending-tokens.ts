@@ -6,7 +6,7 @@ import type { Row } from '../store/tables.ts';
 import { equalityOf } from './prepare.ts';
 import { replacementOf } from './queries.ts';
 
-/** What is needed of a stored token to remove it. */
+/** The attributes of a stored token that its removal needs. */
 export type RemovedToken = Pick<Row<'tokens'>, 'tenant_id' | 'token_id' | 'version'>;
 
 /** A token as it will be. */
@@ -52,7 +52,7 @@ export class PendingTokens {
     this.#gone.set(row.token_id, row);
   }
 
-  /** The token holds from now on what the intent held. */
+  /** The token holds the value of the intent from now on. */
   convert({ token_intent_id: id }: Row<'token_intents'>, row: Row<'tokens'>): void {
     this.#converted.set(id, row);
   }

@@ -1,4 +1,4 @@
-/** One token that a request wants created: checked, with its fingerprint and the ids it may get. */
+/** One token that a request creates: checked, with its fingerprint and the ids it may get. */
 
 import type { OpenedValue } from '../access/client-keys/open-encrypted.ts';
 import type { Clock } from '../base/clock.ts';
@@ -40,15 +40,15 @@ export interface PreparedToken {
   readonly deduplicates: boolean;
   readonly fingerprint: string | null;
   readonly ids: TokenIds;
-  /** The response says nothing of deduplication. */
+  /** The response does not mention deduplication. */
   readonly isReticent?: true;
   /** The token intent that is converted. */
   readonly intent: Row<'token_intents'> | undefined;
-  /** What a client encrypted, of which the token is made. */
+  /** The value that a client encrypted, from which the token is made. */
   readonly opened: OpenedValue | undefined;
 }
 
-/** A token whose fingerprint nobody may learn before {@link admitTokens} has counted it. */
+/** A token whose fingerprint no caller may learn before {@link admitTokens} has counted it. */
 export interface UncountedToken extends Omit<PreparedToken, 'fingerprint' | 'isReticent'> {
   readonly guess: Guess | undefined;
   /** Its id is made of its data. */
@@ -66,7 +66,7 @@ export interface CheckedToken extends RequestedToken {
   readonly contents: Contents;
   /** The token intent that is converted. */
   readonly intent: Row<'token_intents'> | undefined;
-  /** What a client encrypted, of which the token is made. */
+  /** The value that a client encrypted, from which the token is made. */
   readonly opened: OpenedValue | undefined;
 }
 
@@ -125,9 +125,9 @@ export function prepareToken(
 }
 
 /**
- * The tokens as they may be created. One that is a guess too many becomes a token of its own, without a
- * fingerprint, so that nothing tells whether its value is stored already; `too_many_requests` in its place where
- * its id is made of its data, whose conflict would tell.
+ * The tokens as they may be created. A token that exceeds the limit of guesses is created without a
+ * fingerprint, so that nothing reveals whether its value is stored already. If its id is made of its data, whose
+ * conflict would reveal that, `too_many_requests` takes its place.
  */
 export async function admitTokens(
   guessing: Guessing,
@@ -147,10 +147,10 @@ export async function admitTokens(
   });
 }
 
-/** Where a token is to lie whose value its caller does not bring itself in the clear. */
+/** The target of a token whose value its caller does not send in the clear. */
 export interface ForeignPlace {
   readonly container: Container;
-  /** The containers whose rules decide about the value, where a client encrypted it. */
+  /** The containers whose rules decide about the value, if a client encrypted it. */
   readonly homes: readonly Container[];
 }
 
@@ -171,7 +171,7 @@ export function refusalOfForeign(
   );
 }
 
-/** An intent that was made of what a client encrypted is decided as that is. */
+/** An intent made from an encrypted value is decided like that value. */
 function homesOf({
   contents: { type, data },
   intent,
@@ -186,7 +186,7 @@ export function isForeign({ intent, opened }: Pick<PreparedToken, 'intent' | 'op
   return intent !== undefined || opened !== undefined;
 }
 
-/** The request as if it had brought what the intent holds. */
+/** The request as if it had sent the value of the intent. */
 function convertedRequest(
   caller: Caller,
   request: TokenRequest,
@@ -202,7 +202,7 @@ function convertedRequest(
   };
 }
 
-/** The request decides; where it says nothing, the tenant's setting does. */
+/** The request decides; if it does not, the tenant's setting does. */
 export function deduplicatesTokens(caller: Caller, requested: boolean | null | undefined): boolean {
   return requested ?? caller.tenant.settings.deduplicate_tokens === 'true';
 }
@@ -215,7 +215,7 @@ export function fingerprintsTokens(caller: Caller, expression: string | null | u
 type FingerprintedToken = Pick<Row<'tokens'>, 'type' | 'fingerprint' | 'fingerprint_expression'>;
 
 /**
- * Equal in two tokens to deduplication: one expression gave both the same fingerprint. Whoever creates a
+ * Equal in two tokens to deduplication: one expression gave both the same fingerprint. The creator of a
  * token chooses its expression, which may be constant, and so can give it the fingerprint of any value.
  */
 export function equalityOf(token: FingerprintedToken): string | undefined {

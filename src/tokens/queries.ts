@@ -1,4 +1,4 @@
-/** What is asked of stored tokens, always within one tenant. */
+/** Queries of stored tokens, always within one tenant. */
 import type { Instant } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { parseTokenId, type TenantId } from '../base/ids.ts';
@@ -28,7 +28,7 @@ export async function findLiveToken(
   return row && !hasExpired(row, now) ? row : undefined;
 }
 
-/** At once where the text can be no id. */
+/** Without a query if the string cannot be an id. */
 function tokenOf(
   store: Store,
   tenant: TenantId,
@@ -65,10 +65,10 @@ export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Ro
   throw new VaultError('not_found', { public: 'There is no token with this id.' });
 }
 
-/** Where a token is, without what it holds. */
+/** The place of a token, without its contents. */
 export type PlacedToken = Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>;
 
-/** Where tokens of that fingerprint are, expired ones included; first the one that answers for it. */
+/** The places of the tokens with that fingerprint, including expired ones; the deduplication target comes first. */
 export function placesWithFingerprint(
   store: Store,
   tenant: TenantId,

@@ -32,8 +32,8 @@ export interface RepeatableCreation extends Creation {
 }
 
 /**
- * The token, when it was made by the same application, still is all that is asked for, and may be
- * revealed to the caller; else `undefined`. To others the response would confirm what the token holds.
+ * The token, if the same application created it, it still matches the whole request, and it may be
+ * revealed to the caller; otherwise `undefined`. To other callers the response would confirm its value.
  */
 export async function repeatCreation(
   { store, caller, now, evaluation, onMaskFailure, pending }: RepeatableCreation,

@@ -27,7 +27,7 @@ export interface TokensToShow {
 export interface DisclosedTokens {
   readonly bodies: readonly TokenBody[];
   readonly shown: readonly ShownToken[];
-  /** One for each token whose data is shown, masked or not: an auditor asks who has seen a token. */
+  /** One for each token whose data is shown, masked or not: an auditor needs to know which callers saw a token. */
   readonly reads: readonly LogEntry[];
 }
 

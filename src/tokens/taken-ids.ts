@@ -1,4 +1,4 @@
-/** Stored tokens that hold the ids which a request wants: of many large ones, no more than one at a time is read. */
+/** Stored tokens that hold the ids which a request specifies: large ones are read one at a time. */
 import type { Instant } from '../base/clock.ts';
 import { isIntegrityError, type VaultError } from '../base/errors.ts';
 import type { TokenId } from '../base/ids.ts';

@@ -1,4 +1,4 @@
-/** Keys by which browsers and apps encrypt data that passes through others on its way to the vault. */
+/** Keys with which browsers and apps encrypt data that passes through other hosts on its way to the vault. */
 
 import { type Clock, day, type Instant, instantAfter } from '../../base/clock.ts';
 import { formatTimestamp, parseExpiry } from '../../base/dates.ts';

@@ -1,4 +1,4 @@
-/** The contents of a token: what a request asks to keep, checked and normalised, before it is sealed. */
+/** The contents of a token: the values that a request stores, checked and normalized, before they are sealed. */
 
 import type { Clock, Instant } from '../../base/clock.ts';
 import { type Container, containerForm, parseContainer } from '../../base/container.ts';
@@ -21,7 +21,7 @@ export const searchIndexesMax = 10;
 export const searchIndexesLengthMax = 6_000;
 const fingerprintExpressionLengthMax = 400;
 const maskLengthMax = 6_000;
-/** What a body can bring at once, and what patches can make of it over time. */
+/** The limit for the data of one body, and for the result of its patches over time. */
 export const dataLengthMax = 1_048_576;
 
 export type Metadata = Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export interface Contents {
   /** `undefined` means the expression of the type, also where a request wrote that out. */
   readonly fingerprintExpression: string | undefined;
   readonly expiry: Expiry | undefined;
-  /** When the code among the data goes; `undefined` for one that is stored now, or none. */
+  /** When the card code in the data is removed; `undefined` for one that is stored now, or if there is none. */
   readonly codeExpiresAt: Instant | undefined;
 }
 
@@ -95,8 +95,8 @@ export function contentsOfRequest(request: TokenRequest, clock: Clock): Contents
 }
 
 /**
- * The declared type and where the token is to lie, of a request whose data is not known yet.
- * @throws VaultError `validation_failed` naming every other attribute that is wrong.
+ * The declared type and the target container of a request whose data is not known yet.
+ * @throws VaultError `validation_failed` naming every other invalid attribute.
  */
 export function placeOfRequest(
   request: TokenRequest,
@@ -161,7 +161,7 @@ export function patchContents(contents: Contents, patch: TokenPatch, clock: Cloc
   };
 }
 
-/** One stored form for what is equal: the unique index over equal tokens compares expressions as texts. */
+/** One stored form for equal expressions: the unique index over equal tokens compares expressions as strings. */
 function ownExpression(type: TokenTypeName, text: string | null | undefined): string | undefined {
   return text === tokenTypes[type].fingerprint ? undefined : (text ?? undefined);
 }
@@ -185,7 +185,7 @@ function parseData(type: TokenTypeName, data: Json): Json {
   const flaw = flawOf(data);
   if (flaw !== undefined) throw invalid('data', flaw);
   const parsed = tokenTypes[type].parseData(data);
-  // A body is bounded, and may still say in three characters what JSON writes in twenty.
+  // The length of a body is limited, but three of its characters can mean what JSON writes in twenty.
   if (JSON.stringify(parsed).length > dataLengthMax) {
     throw invalid('data', `must have at most ${dataLengthMax} characters as JSON`);
   }
@@ -199,7 +199,7 @@ function patchData(contents: Contents, patch: Json | undefined): Json {
   return parseData(contents.type, merged);
 }
 
-/** A patch of the type's mask merges into what the caller saw: the mask itself. */
+/** A patch of the type's mask merges into the mask that the caller saw. */
 function patchMask(contents: Contents, patch: Json | undefined): Json | undefined {
   if (patch === undefined) return contents.mask;
   const before = contents.mask === undefined ? tokenTypes[contents.type].mask : contents.mask;

@@ -1,5 +1,5 @@
 /**
- * Disclosure: nothing a caller does makes the vault say more about a value than the caller's own
+ * Disclosure: no action of a caller makes the vault disclose more of a value than the caller's own
  * transform for `token:read` on that token. Every operation that could is decided here.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -49,7 +49,7 @@ export function undisclosedPatch(
 }
 
 /**
- * Metadata stays when the value is replaced, and a fingerprint can tell each character of it. An
+ * Metadata stays when the value is replaced, and a fingerprint can reveal each character of it. An
  * expression may name it, or look up a computed name: `{{ [data] }}`. Masks see data alone.
  */
 function mayReadMetadata(expressions: Json | readonly string[] | undefined): boolean {
@@ -63,7 +63,7 @@ export function undisclosedConversion(
   request: TokenRequest,
 ): VaultError | undefined {
   const evaluated = (['id', ...definitions] as const).filter(
-    // A constant says nothing of the value, but as a fingerprint it makes the value equal to any other.
+    // A constant reveals nothing of the value, but as a fingerprint it makes the value equal to any other.
     (name) =>
       evaluates(request[name]) || (name === 'fingerprint_expression' && request[name] != null),
   );
@@ -83,8 +83,8 @@ export function definedToken(row: Row<'tokens'>): DefinedToken {
 }
 
 /**
- * True where what an intent holds may be merged into a token: not where the caller, who may have made
- * the token, defined itself what is shown of it.
+ * True if the value of an intent may be merged into a token. False if the caller, who may have made
+ * the token, defined what is shown of it.
  */
 export function mayTakeIntent(
   policy: Policy,
@@ -94,16 +94,16 @@ export function mayTakeIntent(
 }
 
 /**
- * True where what a request brings may be merged into an equal token: where that shows no more of it than
- * the request's own container and definitions would, or its caller sees all of the token anyway. Somebody may
- * have made the token where they read, or with a mask, for values that are still to come.
+ * True if the value of a request may be merged into an equal token: if that shows no more of the value than
+ * the request's own container and definitions would, or if its caller sees all of the token anyway. An attacker may
+ * have created the token in a container that they can read, or with a mask, to catch later values.
  */
 export function mayTakeData(policy: Policy, row: Row<'tokens'>, wanted: Contents): boolean {
   if (mayReveal(policy, { id: row.token_id, container: row.container })) return true;
   return isDeepStrictEqual(shownOf(contentsOfRow(row, null)), shownOf(wanted));
 }
 
-/** Whom a token is shown to, and what of it. */
+/** The attributes that decide which callers see a token, and how much of it. */
 function shownOf({ container, mask, fingerprintExpression, searchIndexes }: Contents) {
   return [container, mask, fingerprintExpression, searchIndexes];
 }
@@ -169,7 +169,7 @@ function gainedBy(policy: Policy, from: AccessSubject, to: AccessSubject): Permi
   });
 }
 
-/** Creating and updating show what the caller itself brought, or what reading shows. */
+/** Creating and updating show the values that the caller itself sent, or that reading shows. */
 const shownBy = (Object.keys(permissions) as Permission[]).filter(
   (permission) =>
     permissions[permission].impliedTransform !== undefined &&
@@ -178,8 +178,8 @@ const shownBy = (Object.keys(permissions) as Permission[]).filter(
 );
 
 /**
- * True when nothing of an earlier value can be left after the patch. Only the patch decides this:
- * what is stored must not decide over the response.
+ * True if no part of an earlier value can remain after the patch. Only the patch decides this:
+ * the stored value must not influence the response.
  */
 function bringsValue(type: TokenTypeName, data: Json | undefined): boolean {
   if (data === undefined || data === null) return false;

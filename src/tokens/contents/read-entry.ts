@@ -1,4 +1,4 @@
-/** What the log, and an event, say of a token that was read. */
+/** The content of the log entry, and of the event, about a token that was read. */
 import type { Instant } from '../../base/clock.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';

@@ -1,6 +1,6 @@
 /**
- * What data is, whatever its caller calls it. A type is declared by the caller who sends the data, and for data that
- * another party encrypted it would let that caller choose the rules that decide.
+ * Recognizes the type of data. A caller declares the type of the data that it sends; for data that another party
+ * encrypted, the declared type would let that caller choose which rules decide.
  */
 
 import { cardBrand, luhnValid } from '../../base/checks.ts';
@@ -13,9 +13,9 @@ import { type TokenTypeName, tokenTypes } from './token-types.ts';
 export type RecognizedType = 'card_number' | 'bank';
 
 /**
- * From 12 to 19 digits, as cards have them, alone or in a text, also where people write them in groups. The first takes
- * whatever groups there are. The others find the usual groups also next to other numbers, such as a date. On the track
- * of a card a B comes before its number.
+ * From 12 to 19 digits, as cards have them, alone or in a string, also as people write them in groups. The first form
+ * accepts any groups. The others find the usual groups also next to other numbers, such as a date. On the track
+ * of a card a B precedes its number.
  */
 const cardNumbers = [
   /(?<![\w-])(\d(?:[\p{Zs}-]?\d){11,18})(?![\w-])/gu,
@@ -42,8 +42,8 @@ export function recognizedIn(data: Json): readonly RecognizedType[] {
 }
 
 /**
- * The containers whose rules decide about data that its caller did not bring in the clear: that of the declared
- * type, and those of the types that are recognized in it. What a caller may do with the data it may do in all of them.
+ * The containers whose rules decide about data that its caller did not send in the clear: that of the declared
+ * type, and those of the recognized types. The caller needs the permission in all of them.
  */
 export function containersOf(
   type: TokenTypeName,

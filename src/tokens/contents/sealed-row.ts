@@ -63,8 +63,8 @@ export function deriveRow({ tenant, contents, fingerprint, now }: RowDerivation)
 }
 
 /**
- * The row with its data, which opens only as long as every other column is as it is now; without a card
- * code where no column says how long one stays.
+ * The row with its data, which opens only while every other column is unchanged. The card code is left out
+ * if no column says how long it may stay.
  */
 export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): Row<'tokens'> {
   const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
@@ -100,7 +100,7 @@ export function broughtData(row: Row<'tokens'>, data: Json, now: Instant): Seale
   return { open: () => stillThere(row, data, now), require: () => undefined };
 }
 
-/** What is there at that time of data that the row was made from. */
+/** The part of the row's data that still exists at that time. */
 function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> {
   const hasCode = row.code_expires_at !== null && row.code_expires_at > now;
   return new Secret(hasCode ? data : withoutCode(row.type as TokenTypeName, data));
@@ -138,8 +138,8 @@ export function fingerprintedText(evaluated: Evaluated): string {
 }
 
 /**
- * One non-empty text out of an expression over the contents. A card code is no part of them: ids,
- * fingerprints and search terms outlive it.
+ * One non-empty string from an expression over the contents. The expression cannot see a card code: ids,
+ * fingerprints, and search terms outlive it.
  */
 export function evaluateText(
   expression: string,

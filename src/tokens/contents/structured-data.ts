@@ -6,7 +6,7 @@ import { isPropertyName, memberPath } from '../../expressions/attribute-path.ts'
 
 export interface PropertyRule {
   readonly required: boolean;
-  /** What the value must be, for the caller. */
+  /** The form of a valid value, for messages to the caller. */
   readonly form: string;
   /** Gives the value as it is stored, or `undefined` when it is not one. */
   readonly parse: (value: Json) => Json | undefined;
@@ -48,7 +48,7 @@ export function parseProperties(
 
 const wholeNumberPattern = /^[0-9]{1,4}$/;
 
-/** A whole number of the range, also when it was sent as text such as `'02'`. */
+/** A whole number in the range, also if it was sent as a string such as `'02'`. */
 export function wholeNumber(value: Json, least: number, most: number): number | undefined {
   const written = typeof value === 'string' && wholeNumberPattern.test(value);
   const number = written ? Number(value) : value;

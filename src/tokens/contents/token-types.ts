@@ -29,7 +29,7 @@ export interface TokenType {
   readonly searchIndexes: readonly string[];
   /** All that its data may have, where that is an object of known properties. */
   readonly properties?: readonly string[];
-  /** The property that is kept no longer than the CVC Retention quota; see `card-code.ts`. */
+  /** The property that is stored no longer than the CVC Retention quota; see `card-code.ts`. */
   readonly code?: string;
   /**
    * Gives the data as it is stored.

@@ -1,4 +1,4 @@
-/** What may leave: the one place that turns a stored token into what a caller is shown. */
+/** What may leave the vault: the one place that turns a stored token into the form that a caller sees. */
 
 import type { Instant } from '../../base/clock.ts';
 import { formatInstant, formatTimestamp } from '../../base/dates.ts';
@@ -55,7 +55,7 @@ export function viewToken(view: View): TokenBody {
   };
 }
 
-/** What a caller who may not read the token learns of it after making or changing it. */
+/** The view for a caller who made or changed the token and may not read it. */
 export function viewUnread(row: Row<'tokens'>, extras?: Deduplication): TokenBody {
   return {
     id: row.token_id,
@@ -68,7 +68,7 @@ export function viewUnread(row: Row<'tokens'>, extras?: Deduplication): TokenBod
   };
 }
 
-/** What an event says of a token that was made or changed: never its data, nor how that is masked. */
+/** The view of a created or changed token in an event: never its data, nor its mask. */
 export function viewInEvent(row: Row<'tokens'>): JsonObject {
   const { mask: _mask, ...definition } = definitionOf(row);
   return {
@@ -102,8 +102,8 @@ export function viewOverTime(
 }
 
 /**
- * What a caller without `token:read` learns of the token its own values were deduplicated to: where it
- * lies only when the caller holds some permission there.
+ * The view for a caller without `token:read` whose values were deduplicated to the token. It names the
+ * container only if the caller holds some permission there.
  */
 export function viewDeduplicated(
   row: Row<'tokens'>,
@@ -133,8 +133,8 @@ export function shownAgain(body: TokenBody, sight: DisclosureBasis): TokenBody {
 }
 
 /**
- * What the log says of data that was shown by {@link shownData}. The mask is not read: it may be asked before
- * it is known whether the row is as the vault wrote it.
+ * The log's description of data shown by {@link shownData}. It does not read the mask, since it may be called
+ * before the row is known to be as the vault wrote it.
  */
 export function shownAs({ row, grant }: Pick<DisclosureBasis, 'row' | 'grant'>): Shown {
   if (grant.transform === 'reveal') return 'revealed';
@@ -183,8 +183,8 @@ function historyOf(row: Row<'tokens'>): JsonObject {
 }
 
 /**
- * Data and summary by transform. The summary of a card shows its BIN and last four, so it goes with
- * revealed data and with the type's own mask, never with a mask by which a caller chose to show less.
+ * Data and summary by transform. The summary of a card shows its BIN and last four digits, so it is shown with
+ * revealed data and with the type's own mask, never with a mask that a caller chose to show less.
  */
 export function shownData({
   row,

@@ -1,4 +1,4 @@
-/** The operator's own verification service: asked over HTTP, with expressions for both directions. */
+/** The operator's own verification service, called over HTTP, with expressions for both directions. */
 
 import { type Clock, second } from '../../base/clock.ts';
 import type { Json } from '../../base/json.ts';
@@ -29,10 +29,10 @@ export const responseBytesMax = 65_536;
 const redirectsMax = 3;
 /** Before the second attempt and those after it; up to as much again is added by chance. */
 const failurePauses = { firstMs: 100, maxMs: 10 * second };
-/** What a caller should wait for after a failure that may be over at once. */
+/** How long a caller should wait after a failure that may be over at once. */
 const retryAfterMs = 1000;
 
-/** Answers that say nothing of the account: too slow, too many requests, and the service's own faults. */
+/** Responses without information about the account: timeouts, too many requests, and the service's own faults. */
 const saysNothing = (status: number) => status === 408 || status === 429 || status >= 500;
 
 type AskedAccount = Pick<Inquiry, 'account' | 'trace'>;
@@ -60,7 +60,7 @@ export function createBankHost(
     });
   }
 
-  /** The status, or why there is none and whether it is worth another attempt. */
+  /** The status, or the reason why there is none and whether another attempt may succeed. */
   async function attempt(asked: AskedAccount, deadline: number) {
     try {
       const received = await ask(asked, deadline);

@@ -1,4 +1,4 @@
-/** Bank verification: one row per provider, and which of them is asked about an account. */
+/** Bank verification: one row per provider, and the choice of the provider for an account. */
 
 import { abaAssignable } from '../../base/checks.ts';
 import { type Clock, minute } from '../../base/clock.ts';
@@ -26,7 +26,7 @@ export interface Inquiry {
   readonly trace: TraceContext | undefined;
 }
 
-/** A status, or why there is none at the moment. */
+/** A status, or the reason why there is none at the moment. */
 export type AccountVerdict =
   | { readonly status: BankStatus }
   | { readonly status?: never; readonly failure: string; readonly retryAfterMs: number };
@@ -41,11 +41,11 @@ export type VerifyAccount = (inquiry: Inquiry) => Promise<AccountVerdict | Remot
 
 export interface BankVerificationOptions {
   readonly clock: Clock;
-  /** Absent where the operator keeps none. */
+  /** Absent if the operator has none. */
   readonly directory?: (() => Promise<RoutingDirectory>) | undefined;
   /** The operator's own service; absent where none is configured. */
   readonly service?: VerifyAccount | undefined;
-  /** How long a status of the service is given again; with 0 it is asked each time. */
+  /** How long a status of the service is cached; with 0 the service is called each time. */
   readonly cacheMs: number;
 }
 
@@ -60,8 +60,8 @@ const published: Readonly<Record<string, BankStatus>> = {
 };
 
 /**
- * A tenant chooses between `rules` and `http`. `test` is no choice: it answers in test tenants alone,
- * so that no setting can make a production tenant get an invented status.
+ * A tenant chooses between `rules` and `http`. `test` cannot be chosen: it responds in test tenants alone,
+ * so that no setting can give a production tenant an invented status.
  */
 export function createBankVerification(options: BankVerificationOptions): VerifyAccount {
   const { clock, directory, service, cacheMs } = options;

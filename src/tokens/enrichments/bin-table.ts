@@ -1,9 +1,9 @@
-/** An operator's table of BIN ranges: who issued a card, where, and how it is paid. */
+/** An operator's table of BIN ranges: the issuer of a card, its country, and how it is paid. */
 import { setImmediate } from 'node:timers/promises';
 import { readCsv } from './csv.ts';
 import { DamagedFileError } from './damaged-file.ts';
 
-/** What a row says of the cards in its range; `null` where its column is empty or missing. */
+/** A row's details of the cards in its range; `null` if a column is empty or missing. */
 export interface BinRange {
   readonly bin_min: string;
   readonly bin_max: string;

@@ -1,4 +1,4 @@
-/** What is known of the cards behind a BIN: the brand built in, the rest from the operator's table. */
+/** The details of the cards behind a BIN: the brand is built in, the rest comes from the operator's table. */
 import { cardBrand } from '../../base/checks.ts';
 import type { Clock } from '../../base/clock.ts';
 import { invalid } from '../../base/errors.ts';
@@ -9,7 +9,7 @@ import type { BinRange, BinTable } from './bin-table.ts';
 
 export interface CardReading {
   readonly clock: Clock;
-  /** Absent where the operator keeps none. */
+  /** Absent if the operator has none. */
   readonly binTable?: (() => Promise<BinTable>) | undefined;
 }
 
@@ -23,7 +23,7 @@ const unknown = {
 const binForm = /^[0-9]{6,8}$/;
 
 /**
- * The narrowest range answers; ranges of other brands are the other networks on the same cards.
+ * The narrowest range decides; ranges of other brands are the other networks on the same cards.
  *
  * @throws VaultError `validation_failed`
  */

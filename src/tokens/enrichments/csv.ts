@@ -7,7 +7,7 @@ export interface CsvRecord {
   readonly fields: readonly string[];
 }
 
-/** One field, and what follows it: a comma, the end of a line, or the end of the text. */
+/** One field, and its separator: a comma, the end of a line, or the end of the file. */
 const fieldForm = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|$)/y;
 
 /**

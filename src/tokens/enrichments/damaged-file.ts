@@ -1,6 +1,6 @@
 /** A file of the operator that cannot be used, and the line that says so. */
 
-/** The message names the line and what is wrong with it, and quotes nothing. */
+/** The message names the line and its error, and quotes nothing. */
 export class DamagedFileError extends Error {
   readonly line: number;
 

@@ -17,7 +17,7 @@ export interface EnrichmentConfig {
   readonly routingDirectory: string | undefined;
   readonly binTable: string | undefined;
   readonly bankHost: BankHostConfig | undefined;
-  /** True when a service that cannot answer is a 503 and not an inconclusive status. */
+  /** True if an unavailable service is a 503 and not an inconclusive status. */
   readonly strict: boolean;
   readonly cacheMs: number;
 }

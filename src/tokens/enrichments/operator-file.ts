@@ -28,7 +28,7 @@ export interface OperatorFile<T> {
 }
 
 /**
- * Gives what answers with the table as the file has it, at most a second old.
+ * Returns a function that returns the table as the file has it, at most a second old.
  *
  * @throws OperatorFileError when the file cannot be used now.
  */

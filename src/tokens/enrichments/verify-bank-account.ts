@@ -41,8 +41,8 @@ export interface BankVerifying {
 const routingNumberForm = /^[0-9]{9}$/;
 
 /**
- * @throws VaultError `validation_failed`; from the decision also `unavailable` when the operator wants
- * no status rather than an inconclusive one.
+ * @throws VaultError `validation_failed`; from the decision also `unavailable` if the operator prefers
+ * no status to an inconclusive one.
  */
 export function verifyBankAccount(
   tools: BankVerifying,

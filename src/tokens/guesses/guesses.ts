@@ -1,7 +1,7 @@
 /**
  * Guessing a masked value: a masked card shows its BIN and its last four digits, and a fingerprint, a deduplicated
- * create or a search would tell which of the remaining digits are right. What callers try who hold no key of a
- * server is therefore counted by what a mask shows. Fingerprints are computed nowhere else.
+ * create, or a search would reveal which of the remaining digits are right. Attempts of callers without a server
+ * key are therefore counted by what a mask shows. Fingerprints are computed only here.
  */
 
 import { hour, type Instant } from '../../base/clock.ts';
@@ -14,7 +14,7 @@ import type { Store } from '../../store/store.ts';
 import { type Evaluated, fingerprintedText } from '../contents/sealed-row.ts';
 import { visibleDigits, visibleInSearch } from './visible-digits.ts';
 
-/** Tries in an hour whose visible digits are the same and that still say what they found. */
+/** Attempts in an hour with the same visible digits that still get a result. */
 export const equalDigitsMax = 20;
 
 /** About 128 bits in base58, so that no two values share a count by accident. */
@@ -44,7 +44,7 @@ function limiterOf({ limiter }: Pick<Store, 'limiter'>): Limiter {
 /** A fingerprint that was computed and that no caller learns of before it is counted. */
 export class Guess {
   readonly #fingerprint: string;
-  /** What is counted; empty where nothing is. */
+  /** The names that are counted; empty if the guess is not counted. */
   readonly names: readonly string[];
   #isCounted = false;
   #isWithheld = false;
@@ -63,7 +63,7 @@ export class Guess {
     return this.#fingerprint === fingerprint;
   }
 
-  /** Called with what the count came to. */
+  /** Called with the result of the count. */
   settle(isWithheld: boolean): void {
     this.#isCounted = true;
     this.#isWithheld = isWithheld;
@@ -81,7 +81,7 @@ const guessesByRequest = new WeakMap<object, Guess>();
 export interface GuessSource {
   /** The request, one object however often it is decided. */
   readonly request: object;
-  /** The fingerprint that an earlier request disclosed, which is no guess another time. */
+  /** The fingerprint that an earlier request disclosed; to repeat it is not a guess. */
   readonly disclosed?: string | undefined;
 }
 
@@ -107,7 +107,7 @@ export function guessOf(
   return guess;
 }
 
-/** The same in every thread and on every server of the tenant, and says nothing without its keys. */
+/** The same in every thread and on every server of the tenant, and meaningless without its keys. */
 function nameOf({ tenant }: Caller, visible: string): string {
   // No type of tokens has this name, so no fingerprint is ever the same.
   const key = tenant.keyring.secret('fingerprint');
@@ -120,8 +120,8 @@ export interface Guessing {
 }
 
 /**
- * Counts guesses, in their order, and settles which of them their caller learns: at once where none has to be counted.
- * The first that goes over the limit in an hour has its entry in the log at once, whatever becomes of the request.
+ * Counts guesses, in their order, and decides for each whether its caller learns the result: at once if none has to
+ * be counted. The first guess over the limit in an hour is logged at once, whatever becomes of the request.
  */
 export function countGuesses(
   guessing: Guessing,
@@ -164,7 +164,7 @@ export async function learned(
   return guess.learned;
 }
 
-/** @throws VaultError `too_many_requests` for a search that compares one guess too many with what is stored. */
+/** @throws VaultError `too_many_requests` for a search that exceeds the limit of guesses. */
 export async function countSearch(
   guessing: Guessing,
   caller: Caller,

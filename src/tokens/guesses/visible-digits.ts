@@ -1,13 +1,13 @@
-/** What a mask shows of a value, by which guesses are counted: equal for all values that look alike when masked. */
+/** The digits that a mask shows, with which guesses are counted: equal for all values that look alike when masked. */
 import { isObject, type Json } from '../../base/json.ts';
 import { summaryOfCard } from '../contents/card.ts';
 import type { Contents } from '../contents/contents.ts';
 import { type TokenTypeName, tokenTypes } from '../contents/token-types.ts';
 
-/** Fewer digits in free text, such as dates and postal codes, are no secrets that masks hide. */
+/** Fewer digits in free text, such as dates and postal codes, are not secrets that masks hide. */
 const hiddenDigitsMin = 9;
 
-/** The shortest number that a mask would shorten, where a caller says what is fingerprinted or searched for. */
+/** The shortest number that a mask would shorten, if a caller chooses what is fingerprinted or searched for. */
 const chosenDigitsMin = 5;
 
 const cardDigitsMin = 13;
@@ -37,8 +37,8 @@ const visibleByType: Readonly<Record<TokenTypeName, Visible>> = {
 };
 
 /**
- * What masks show of the data, and of the text of which its fingerprint is made where that is another: such a text
- * may leave out the parts of the data that a mask shows, so that each guess could have other ones. Empty for contents
+ * The digits that masks show of the data, and of the fingerprinted string if it is a different one: such a string
+ * may leave out the visible parts of the data, so that each guess could have different ones. Empty for contents
  * of which a mask hides no digits.
  */
 export function visibleDigits(
@@ -69,7 +69,7 @@ function visibleBank(data: Json): readonly string[] {
   return visibleNumber(`${routing} account`, data['account_number'] ?? null);
 }
 
-/** Without what is written between its digits: two spellings are one number. */
+/** Without the separators of its digits: two spellings are one number. */
 function visibleNumber(kind: string, data: Json): readonly string[] {
   const digits = digitsOf(data);
   if (digits.length <= shownLast) return [];
@@ -77,7 +77,7 @@ function visibleNumber(kind: string, data: Json): readonly string[] {
 }
 
 /**
- * The digits of a text that masks show, where they hide some: of each of its numbers, and as if all its digits were one
+ * The digits of a string that masks show, if they hide some: of each of its numbers, and as if all its digits were one
  * number. Everything but digits is left out, since a guess cannot vary it and still be right.
  */
 function visibleText(text: string, hiddenMin: number): readonly string[] {
@@ -91,7 +91,7 @@ function visibleText(text: string, hiddenMin: number): readonly string[] {
   return [...[...names].map((name) => `text ${name}`), ...withoutEnd(digits, 'text')];
 }
 
-/** Of short numbers what is left would be equal for many. */
+/** For short numbers the remaining digits would be equal for many values. */
 function withoutEnd(digits: string, kind: string): readonly string[] {
   if (digits.length < hiddenDigitsMin) return [];
   return [`${kind} ${digits.slice(0, -shownLast)}*`];

@@ -72,8 +72,8 @@ export function sealedIntent(opener: Opener, row: Row<'token_intents'>, now: Ins
 }
 
 /**
- * The containers whose rules decide about it, before all of the row is read: that in which the token lies that it
- * becomes by default, and those of what was recognized in its data.
+ * The containers whose rules decide about the intent, before all of the row is read: the default container of the
+ * token that it becomes, and those of the types that were recognized in its data.
  * @throws VaultError `integrity` for types that the vault cannot have written.
  */
 export function containersOfIntent({
@@ -100,7 +100,7 @@ function recognizedOf(text: string | null): readonly RecognizedType[] {
   }
 }
 
-/** What a conversion takes over: everything but the card code. */
+/** The data that a conversion takes over: all of it but the card code. */
 export function dataForToken(opener: Opener, row: Row<'token_intents'>): Json {
   return withoutCode(row.type as TokenTypeName, openIntent(opener, row, row.created_at).reveal());
 }
@@ -116,7 +116,7 @@ export function intentWithoutCode(
   return sealIntent({ tenant, data, random }, updated);
 }
 
-/** What the API shows: what may be said of the data, never the data. */
+/** The view in the API: a summary of the data, never the data. */
 export function viewTokenIntent(opener: Opener, row: Row<'token_intents'>, now: Instant) {
   return {
     id: row.token_intent_id,

@@ -108,7 +108,7 @@ function createFromEncrypted(
   };
 }
 
-/** By what the caller is shown what may be said of encrypted data, also when it gets the response again. */
+/** The right under which the caller sees the summary of encrypted data, also when the response is replayed. */
 function sightOf(
   { policy }: Caller,
   row: Row<'token_intents'>,

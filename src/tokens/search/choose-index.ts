@@ -1,4 +1,4 @@
-/** Finding tokens: chooses the index that leads to them, so that a page costs what a page costs. */
+/** Finding tokens: chooses the index that leads to them, so that the cost depends on the length of the page. */
 import { includesPattern, narrower } from '../../rules/policy.ts';
 import type { TextPattern } from '../../store/queries/text-patterns.ts';
 import { isEverything, type TokenConditions } from '../../store/queries/token-conditions.ts';
@@ -44,7 +44,7 @@ export async function findTokens(
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
   const page = pageOf({ conditions, path, after, offset, limit });
-  // What is skipped is gone through all the same.
+  // Skipped rows are read all the same.
   return offset === 0 ? store.select(page) : store.scan(page);
 }
 
@@ -168,7 +168,7 @@ async function groupsWithin(
     : groups;
 }
 
-/** What the patterns and the list's own container have in common, none within another. */
+/** The intersection of the patterns and the list's own container, without patterns inside others. */
 function patternsWithin(
   patterns: readonly TextPattern[],
   own: TextPattern | undefined,

@@ -9,7 +9,7 @@ import type { TokenPosition } from '../../store/queries/token-sources.ts';
 import type { Row } from '../../store/tables.ts';
 import type { TokenFilter } from './filter.ts';
 
-/** What a cursor is good for: one route with one filter. */
+/** A cursor is valid for one route with one filter. */
 interface CursorQuery {
   readonly route: string;
   readonly filter: TokenFilter;

@@ -9,7 +9,7 @@ import type { MetadataPair, TokenConditions } from '../../store/queries/token-co
 import { dataTerm, metadataTerm } from '../contents/search-terms.ts';
 import type { TokenTypeName } from '../contents/token-types.ts';
 
-/** What a token must be like to be in the list; everything given must hold. */
+/** The conditions of a list; a token must meet all that are given. */
 export interface TokenFilter {
   /** Any of these. */
   readonly ids?: readonly TokenId[];

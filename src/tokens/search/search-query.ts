@@ -12,7 +12,7 @@ import type { TokenFilter } from './filter.ts';
 
 export const queryLengthMax = 200;
 
-/** What a search asks for; the route decides whether the case of metadata matters. */
+/** A parsed search; the route decides whether the case of metadata matters. */
 export type Search = Omit<TokenFilter, 'metadataCase'>;
 
 interface Term {
@@ -38,7 +38,7 @@ const termForm =
 /**
  * An empty query finds everything.
  *
- * @throws VaultError `validation_failed` naming `query` and the place in it, never the text there.
+ * @throws VaultError `validation_failed` naming `query` and the position of the error, never the string there.
  */
 export function parseSearch(query: string): Search {
   const terms = termsOf(query.trimEnd());

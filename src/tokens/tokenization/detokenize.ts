@@ -50,7 +50,7 @@ export function detokenize(tools: TokenReading, caller: Caller, body: Json): Dec
       values.push(resolved.valueFor(reference));
     }
     const fact = { entity: 'token', id: caller.tenant.id, operation: 'detokenize' } as const;
-    return answer({ template, values, evaluation }, resolved, entryOf(caller, now, fact));
+    return respond({ template, values, evaluation }, resolved, entryOf(caller, now, fact));
   };
 }
 
@@ -66,8 +66,8 @@ interface Evaluable {
   readonly evaluation: Evaluation;
 }
 
-/** What was read is in the log also where an expression then fails on it. */
-function answer(
+/** The log records the tokens that were read even if an expression then fails on them. */
+function respond(
   { template, values, evaluation }: Evaluable,
   { entries, targets }: ResolvedReferences,
   nothingRead: LogEntry,

@@ -1,6 +1,6 @@
 /**
- * The rows that references lead to, in two steps: first what rules decide over, with all of what is small, and
- * once all of it may be had, what is large.
+ * The rows of references, read in two steps: first what the rules need, with all small values, and, once all of it
+ * is permitted, the large values.
  */
 
 import { parseTokenId, parseUuid, type TenantId } from '../../base/ids.ts';
@@ -32,7 +32,7 @@ export interface ReferencedRows {
   readonly token_intents: RowsById<'token_intents'>;
 }
 
-/** What is not small has no data yet; see {@link wholeRows}. */
+/** Large values have no data yet; see {@link wholeRows}. */
 export async function referencedRows(
   store: Store,
   tenant: TenantId,
@@ -40,7 +40,7 @@ export async function referencedRows(
 ): Promise<ReferencedRows> {
   const ids = idsOf(references);
   const isFew = ids.tokens.length + ids.intents.length <= wholeRowsMax;
-  // What is asked for by its key in one turn of the event loop is one query, of all requests.
+  // Reads by key in one turn of the event loop become one query for all requests.
   const rowsOf = isFew ? readByKey : readSmall;
   const tokens = await rowsOf(store, { tenant, table: 'tokens', ids: ids.tokens });
   const token_intents = await rowsOf(store, { tenant, table: 'token_intents', ids: ids.intents });

@@ -1,4 +1,4 @@
-/** What a reference leads to: a token or a token intent, with the caller's grant on it. */
+/** The target of a reference: a token or a token intent, with the caller's grant on it. */
 
 import type { Instant } from '../../base/clock.ts';
 import type { Json, JsonObject } from '../../base/json.ts';
@@ -33,7 +33,7 @@ export interface ReferenceTarget {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
   readonly row: Row<'tokens'> | Row<'token_intents'>;
-  /** Of what is stored. */
+  /** The length of the stored value. */
   readonly bytes: number;
   readonly grant: Grant | undefined;
   /** The permission that the caller would need and lacks. */
@@ -46,8 +46,8 @@ export interface ReferenceTarget {
 }
 
 /**
- * `undefined` where there is no such token or intent among the rows, or it has expired. It can be asked for its
- * data where its row is whole.
+ * `undefined` if there is no such token or intent among the rows, or it has expired. Its data is available
+ * only if its row is whole.
  */
 export function findTarget(
   lookup: TargetLookup,
@@ -71,9 +71,9 @@ export interface TargetContext {
 /** What targets are looked up for, and what that takes. */
 export interface TargetAccess {
   readonly grant: (policy: Policy, subject: AccessSubject) => Grant | undefined;
-  /** Named where there is no grant. */
+  /** The permission that a refusal names. */
   readonly permission: Permission;
-  /** Needed for token intents besides. */
+  /** An additional permission for token intents. */
   readonly intents?: Permission;
 }
 
@@ -117,8 +117,8 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
 }
 
 /**
- * An intent has no container yet. It is seen as the token it would become by default is seen: under
- * the rules for the container of its type, and of what was recognized in it, with the mask of its type.
+ * An intent has no container yet. The caller sees it as it would see the token that it becomes by default: under
+ * the rules for the containers of its type and of the types recognized in it, with the mask of its type.
  */
 function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;

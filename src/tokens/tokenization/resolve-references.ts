@@ -57,13 +57,13 @@ export interface FoundTargets {
   readonly found: readonly ReferenceTarget[];
   /** Ids of no token and no intent. */
   readonly unknown: readonly string[];
-  /** As far as the caller may have it. To be asked where nothing is unknown or lacking. */
+  /** The value as the caller may see it. Call it only if no reference is unknown and no permission is lacking. */
   readonly valueFor: (reference: Reference) => Json;
 }
 
 /**
- * `undefined` where all exist, the caller lacks nothing, and they are larger than {@link referencedBytesMax} together:
- * nobody learns how large something is who may not have it.
+ * `undefined` if all exist, the caller lacks nothing, and together they exceed {@link referencedBytesMax}:
+ * a caller without permission does not learn the length of a value.
  */
 export async function findTargets(
   { store, onMaskFailure }: TokenReading,
@@ -87,7 +87,7 @@ function isRefused({ unknown, found }: FoundTargets): boolean {
   return unknown.length > 0 || found.some(({ lacks }) => lacks !== undefined);
 }
 
-/** What is not revealed counts as the next power of two, or its length could be measured by what is refused. */
+/** A masked value counts as the next power of two, or a caller could measure its length by the refusals. */
 function isTooLarge({ found }: FoundTargets): boolean {
   let sum = 0;
   for (const { bytes, grant } of found) {
@@ -150,15 +150,15 @@ function refuseLarge(caller: Caller, now: Instant): Effect {
 /** Ids that a message lists. */
 const idsListedMax = 100;
 
-/** For messages to the caller, who sent them. */
+/** For messages to the caller, who sent the ids. */
 export function listIds(ids: readonly string[]): string {
   const listed = ids.slice(0, idsListedMax).join(', ');
   return ids.length > idsListedMax ? `${listed} and ${ids.length - idsListedMax} more` : listed;
 }
 
 /**
- * Whoever tries ids that do not exist is seen in the log, but not the ids, which may be values. Tokens
- * that the caller may not read are named there: the response says that they exist.
+ * The log shows a caller who tries ids that do not exist, but not the ids, which may be values. It names tokens
+ * that the caller may not read: the response reveals that they exist.
  */
 function refuseUnknown(
   caller: Caller,

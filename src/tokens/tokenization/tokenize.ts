@@ -19,22 +19,22 @@ import { createTokens, type TokenWriting } from '../create.ts';
 import type { RequestedToken } from '../prepare.ts';
 import { changedTokens } from '../reply-expiry.ts';
 
-/** Reads an object that asks for a token; throws `validation_failed` naming what is wrong in it. */
+/** Reads an object that requests a token; throws `validation_failed` naming its errors. */
 export type ReadTokenRequest = (json: JsonObject) => TokenRequest;
 
 export interface Tokenization {
   readonly body: Json;
   readonly readRequest: ReadTokenRequest;
-  /** The response shows the tokens without their data: what was tokenized is not the caller's. */
+  /** The response shows the tokens without their data: the tokenized values are not the caller's. */
   readonly hidesData?: boolean;
 }
 
 /**
- * Every text, number and boolean becomes a token of the type `token` and is answered by its id; an
- * object with `type` and `data`, or with `token_intent_id`, is a token request and is answered by
+ * Every string, number, and boolean becomes a token of the type `token` and is replaced by its id; an
+ * object with `type` and `data`, or with `token_intent_id`, is a token request and is replaced by
  * the token. All of them are created in one change, or none.
  *
- * @throws VaultError `validation_failed` naming every attribute that is wrong by its path in the body.
+ * @throws VaultError `validation_failed` naming every invalid attribute by its path in the body.
  */
 export function tokenize(
   tools: TokenWriting,
@@ -114,7 +114,7 @@ function mirrorOf(
     : mirrorOfObject(json, { path, level }, gathering);
 }
 
-/** How many tokens a body asks for, counted before anything is made of it. */
+/** The number of tokens that a body requests, counted before any of them is made. */
 export function tokensIn(json: Json, level = 1): number {
   if (json === null || level > nestingMax) return 0;
   if (typeof json !== 'object' || (isObject(json) && isTokenRequest(json))) return 1;

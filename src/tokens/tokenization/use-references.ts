@@ -1,4 +1,4 @@
-/** Using the tokens that a call refers to: each permitted and logged, or none. */
+/** Using the tokens that a call references: all of them permitted and logged, or none used. */
 
 import type { Instant } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -28,10 +28,10 @@ export interface ReferenceUse {
   readonly evaluation: Evaluation;
 }
 
-/** What the tokens are used for. */
+/** The purpose for which the tokens are used. */
 export interface ReferencePurpose {
   readonly access: TargetAccess;
-  /** How refusals call what it takes. */
+  /** The name of the required permission in refusals. */
   readonly permission: string;
   readonly max: number;
   readonly quota: string;
