@@ -19,6 +19,7 @@ import type { Handle } from './handle-request.ts';
 import { connectionLimitsOf, descriptorsMax, guardConnections } from './limits/connections.ts';
 import type { RequestClient, Shares } from './limits/shares.ts';
 import type { OnExchangeEnd } from './observe-requests.ts';
+import { RequestOfChunks } from './protocol/chunks.ts';
 import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { type Cors, respondToPreflight } from './protocol/cors.ts';
 import { createFailures } from './protocol/failures.ts';
@@ -271,6 +272,7 @@ function createNodeServer(
   listener: Listener,
 ): Server {
   const limits = {
+    IncomingMessage: RequestOfChunks,
     maxHeaderSize: headerBytesMax,
     requestTimeout: patienceMs,
     headersTimeout: patienceMs,

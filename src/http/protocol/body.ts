@@ -10,6 +10,9 @@ import { linesMediaType, type Route } from './route.ts';
 
 export const bodyBytesMax = 1_048_576;
 
+/** Chunks that are held one by one: each takes some hundred bytes besides its own. */
+const chunksHeldMax = 1_024;
+
 /** The media types that clients use for JSON. Each route declares which it accepts. */
 const jsonMediaTypes: readonly string[] = [
   'application/json',
@@ -75,7 +78,8 @@ export function bytesOf(
     if (Number(request.headers['content-length']) > bytesMax) throw tooLarge();
     // A destroyed request emits none of the events below.
     if (request.destroyed) throw connectionEnded();
-    const chunks: Buffer[] = [];
+    const joined: Buffer[] = [];
+    let chunks: Buffer[] = [];
     let length = 0;
     const take = (chunk: Buffer) => {
       length += chunk.length;
@@ -83,15 +87,20 @@ export function bytesOf(
         if (length > bytesMax) throw tooLarge();
         share?.hold(chunk.length);
         chunks.push(chunk);
+        if (chunks.length === chunksHeldMax) {
+          joined.push(Buffer.concat(chunks));
+          chunks = [];
+        }
       } catch (error) {
         request.off('data', take);
         reject(error);
       }
     };
     request.on('data', take);
-    request.once('end', () =>
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
-    );
+    request.once('end', () => {
+      const all = joined.length === 0 ? chunks : [...joined, ...chunks];
+      resolve(all.length === 1 ? (all[0] as Buffer) : Buffer.concat(all));
+    });
     request.once('error', () => reject(connectionEnded()));
   });
 }
