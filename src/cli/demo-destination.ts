@@ -11,7 +11,7 @@ export interface DemoDestination {
   readonly url: string;
   /** Resolves with the first event that arrives, and the signature that it came with. */
   readonly notified: Promise<Notification>;
-  /** What a vault that is to call it needs: where it is, and whom to trust for that. */
+  /** The configuration for a vault that calls it: its address, and the certificate authority to trust. */
   readonly environment: Readonly<Record<string, string>>;
   close(): void;
 }

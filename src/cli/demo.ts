@@ -8,7 +8,7 @@ import { type Running, serve } from '../runtime/serve.ts';
 import { type DemoDestination, startDemoDestination } from './demo-destination.ts';
 import type { Command } from './terminal/command.ts';
 
-/** Published by the card networks for testing; they belong to nobody. */
+/** Published by the card networks for testing; they belong to no customer. */
 const cards = [
   { network: 'Visa', number: '4242424242424242' },
   { network: 'Mastercard', number: '5555555555554444' },

@@ -57,7 +57,7 @@ export const exportCommand: Command = {
       progress.finish();
       if (out !== process.stdout) await finished(out.end());
     } finally {
-      // A response that nobody reads would keep the process alive.
+      // An unread response would keep the process alive.
       request.destroy();
     }
     requireWhole(last, count - 1);

@@ -4,7 +4,7 @@ import type { WriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { createPrivateFile } from './terminal/private-file.ts';
 
-/** A line of the vault's answer. */
+/** A line of the vault's response. */
 export interface LineResponse {
   /** Absent from the line that ends a response early. */
   readonly line?: number;

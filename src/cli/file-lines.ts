@@ -1,4 +1,4 @@
-/** Lines of files and answers, however long those are. */
+/** Reads lines of files and responses of any length. */
 import { createReadStream } from 'node:fs';
 import { linesOf } from '../http/protocol/lines.ts';
 import { ResponseError } from './vault-client.ts';

@@ -133,9 +133,9 @@ interface ImportCounts {
   created: number;
   repeated: number;
   deduplicated: number;
-  /** The number of the last line that was answered. */
+  /** The number of the last line with a response. */
   last: number;
-  /** Why the vault did not answer all lines. */
+  /** Why the vault did not respond to all lines. */
   ended: string | undefined;
 }
 

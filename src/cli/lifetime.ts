@@ -76,7 +76,7 @@ const ancestorsMax = 3;
 /** From the parent to npm; none where npm is not among them. */
 function ancestorsToNpm(): readonly number[] {
   const ancestors = [process.ppid];
-  // Elsewhere a shell gives its place to the only command that it is asked to run.
+  // On other systems, a shell replaces itself with its only command.
   if (process.platform !== 'linux') return readVariable('npm_lifecycle_event') ? ancestors : [];
   for (const pid of ancestors) {
     if (/^npm /.test(ofProcess(pid, 'cmdline'))) return ancestors;

@@ -1,4 +1,4 @@
-/** `strongroom reactor run`: the code of a reactor on the machine of whoever writes it, in the same sandbox. */
+/** `strongroom reactor run`: runs the code of a reactor on the developer's machine, in the same sandbox. */
 import { readFile } from 'node:fs/promises';
 import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';

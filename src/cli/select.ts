@@ -25,7 +25,7 @@ export async function select(table: CommandTable, given: readonly string[]): Pro
     await root.parseAsync(words, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Help and the version, which were asked for, or the list of commands where one is missing.
+    // Help and the version, on request, or the list of commands if one is missing.
     if (error.exitCode === 0) return { code: 0 };
     if (error.code === 'commander.help') return { code: 2 };
     throw new UsageError(problemOf(error, name));

@@ -1,4 +1,4 @@
-/** `strongroom serve`: runs the vault until it is asked to stop. */
+/** `strongroom serve`: runs the vault until it receives a request to stop. */
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { second } from '../base/clock.ts';
@@ -44,7 +44,7 @@ export const serveCommand: Command = {
     await running.stop();
     clearTimeout(late);
     unlock();
-    // All is on disk, and calls to other hosts that are still open have nobody left to serve.
+    // All data is on disk, and no client waits for the remaining calls to other hosts.
     process.exit(0);
   },
 };

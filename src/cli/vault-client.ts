@@ -28,7 +28,7 @@ export const clientFlags: Readonly<Record<string, Flag>> = {
   },
 };
 
-/** What a vault said to a request that it refused, or that it did not say it to the end. */
+/** The vault's refusal of a request, or the error for an incomplete response. */
 export class ResponseError extends Error {
   override readonly name = 'ResponseError';
 }

@@ -1,10 +1,10 @@
-/** Holding the address before anything is made: a start that cannot listen must leave nothing behind. */
+/** Reserves the listening address first: a start that cannot listen must leave nothing behind. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from './config/config.ts';
 
 export interface HeldAddress {
-  /** For whoever listens there now. Nobody is served until then. */
+  /** Frees the address for the server. Until then no request is served. */
   release(): Promise<void>;
 }
 

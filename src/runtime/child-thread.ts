@@ -1,4 +1,4 @@
-/** One thread of the process, from its side: one that answers requests, or the one that delivers events. */
+/** One thread of the process, from its side: a thread that serves requests, or the thread that delivers events. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { second } from '../base/clock.ts';
@@ -41,7 +41,7 @@ export function startThread(
   return { rpc, counts: [], ended, terminate: () => worker.terminate() };
 }
 
-/** A thread that does not say what it counted by then is shown as it was. */
+/** The timeout for fetching a thread's counts. After it, the previous counts are shown. */
 const countsMsMax = second;
 
 export async function countsOf(thread: Thread): Promise<Counts> {

@@ -1,4 +1,4 @@
-/** The code of the thread that delivers events to webhooks: it starts when it is asked to, and so it stops. */
+/** The code of the thread that delivers events to webhooks. It starts and stops on request of the process. */
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import { version } from '../base/installation/manifest.ts';

@@ -18,14 +18,14 @@ const lookEveryMs = 10 * second;
 /** Between starts of the thread: one costs a second of a processor, whether it succeeds or not. */
 const startPauses = { firstMs: second, maxMs: 30 * second };
 
-/** How long it may take to stop: less than a process that is asked to end has. */
+/** The stop timeout, shorter than that of the process. */
 const stopMsMax = 4 * second;
 
 /** Its store is as that of one of so many threads: on PostgreSQL it has half of a server's connections. */
 const storeShare = 4;
 
 export interface Delivering {
-  /** Resolves when nothing is sent any more. */
+  /** Resolves when nothing is being sent any more. */
   stop(): Promise<void>;
 }
 

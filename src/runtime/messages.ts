@@ -1,4 +1,4 @@
-/** All that the process and its request threads ask of each other. */
+/** All messages between the process and its request threads. */
 import type { MessagePort } from 'node:worker_threads';
 import type { OnFailedAuthentication } from '../access/failed-authentication.ts';
 import type { LogPosition } from '../audit/find.ts';
@@ -34,9 +34,9 @@ export interface ThreadData {
   readonly leaseHolder?: string;
 }
 
-/** What the process asks of a thread. */
+/** Requests from the process to a thread. */
 export interface ThreadCalls {
-  /** Builds all that answers; fails as a start does. */
+  /** Builds everything that serves requests; fails like a start of the process. */
   prepare(data: ThreadData): Promise<void>;
   /** @returns the port, which the system chooses for port 0. */
   listen(port: number): Promise<number>;
@@ -45,11 +45,11 @@ export interface ThreadCalls {
   counts(): Promise<Counts>;
   /** The way to another request thread, which has its other end. */
   addSibling(port: MessagePort): Promise<void>;
-  /** Resolves when every request that has begun is answered and nothing waits to be committed. */
+  /** Resolves when every request that has begun has its response, and no commit is waiting. */
   stop(): Promise<void>;
 }
 
-/** What a thread asks of the process, which has it once. */
+/** Requests from a thread to the process, which holds these parts once. */
 export interface ProcessCalls {
   /** Of the embedded engine. */
   writerPort(): Promise<MessagePort>;
@@ -73,7 +73,7 @@ export interface ProcessCalls {
   takeNote(note: Row<'due_work'>): void;
 }
 
-/** What request threads ask of each other. */
+/** Requests between request threads. */
 export interface SiblingCalls {
   importShared(part: PartInTurn): Promise<SharedResult>;
   /** Memory in which it says how many parts it works on. */

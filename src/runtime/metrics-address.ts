@@ -1,4 +1,4 @@
-/** Metrics on an address of their own, for networks that only the operator reaches. They ask for no key. */
+/** Metrics on a separate address, for networks that only the operator reaches. They require no key. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -90,7 +90,7 @@ function responder({ metrics, store, clock, log }: MetricsSource): Respond {
   };
 }
 
-/** Page by page: who asks for this wants all of them, but not in memory. */
+/** Page by page: the caller needs all of them, but not in memory at once. */
 async function* liveTenants(store: MetricsSource['store']): AsyncGenerator<TenantId> {
   let after: TenantId | undefined;
   for (;;) {

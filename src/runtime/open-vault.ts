@@ -109,7 +109,7 @@ export async function openVault(
   }
 }
 
-/** Whatever commits, its events are derived first, and then its log is proven. */
+/** On every commit, derives its events first, and then proves its log. */
 function vaultOf({
   store,
   tenants,

@@ -1,4 +1,4 @@
-/** What a process has once, however many threads answer requests: the vault, its exports and its jobs. */
+/** What a process has once, for all threads that serve requests: the vault, its exports, and its jobs. */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
@@ -51,8 +51,8 @@ import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 
 /**
- * Jobs commit through its store, and so do requests where one thread answers: it notifies the checkpoint sink
- * and counts repeated refusals. Threads have stores of their own and send both here.
+ * Jobs commit through its store, and so do requests if there is only one thread: it notifies the checkpoint sink and
+ * counts repeated refusals. Threads have their own stores and send both here.
  */
 export interface Process extends Vault {
   readonly log: Log;
@@ -76,7 +76,7 @@ export interface Process extends Vault {
   close(): Promise<void>;
 }
 
-/** What is counted and remembered for all requests together, whichever thread answers them. */
+/** Counters and caches for all requests together, on any thread. */
 export interface Shared {
   readonly attempts: FailedAttempts;
   readonly onFailedAuthentication: OnFailedAuthentication;
@@ -176,7 +176,7 @@ interface ReactorRuns {
   close(): Promise<void>;
 }
 
-/** Code that nobody waits for runs in processes of its own, so that it takes none from requests. */
+/** Code for which no caller waits runs in separate processes, so that it takes none from requests. */
 function openReactorRuns(
   { reactors, outbound }: Config,
   tools: Vault & Telemetry & Pick<Process, 'isolation' | 'processes'>,
@@ -227,7 +227,7 @@ function watchPlaces(
   });
 }
 
-/** Both are asked for together, and come out of the database, which all servers share. */
+/** Reads both together from the database, which all servers share. */
 function watchDeliveries(
   metrics: ProcessMetrics,
   { store, clock }: Pick<Vault, 'store' | 'clock'>,
@@ -252,7 +252,7 @@ function watchHosts(metrics: ProcessMetrics, { hosts }: Pick<Store, 'hosts'>): v
   metrics.watchEach('database_host_writable', () => byHost(({ isWritable }) => isWritable));
 }
 
-/** Whoever can write to one row of the database does not stop the start. */
+/** An attacker who can alter one row of the database cannot prevent the start. */
 function alertOfAlteredCheck({ log, metrics }: Telemetry): void {
   metrics.count('integrity_failures');
   log.error(

@@ -1,4 +1,4 @@
-/** The code of an worker thread: it builds what answers, listens, and stops when it is asked to. */
+/** The code of a request thread: it builds the server, listens, and stops on request. */
 import assert from 'node:assert/strict';
 import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';

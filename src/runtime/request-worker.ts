@@ -1,4 +1,4 @@
-/** What each thread that answers requests has of its own: outbound calls, enrichments, the gate, the server. */
+/** The parts of each thread that serves requests: outbound calls, enrichments, the gate, the server. */
 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -59,11 +59,11 @@ export interface RequestWorker {
   listen(place: ListenAddress): Promise<number>;
   /** What new connections get from now on. */
   setTls(pair: PemPair): void;
-  /** Every operation that asks for a key, as declared. */
+  /** Every operation that requires a key, as declared. */
   readonly sections: readonly Section[];
   /** Lines of an import that another thread has begun. */
   readonly importShared: ImportShared;
-  /** Resolves when every request that has begun is answered. */
+  /** Resolves when every request that has begun has its response. */
   close(): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ export interface RequestWorkerTools
   > {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
-  /** Absent where one thread answers. */
+  /** Absent if only one thread serves requests. */
   readonly siblings?: Siblings;
 }
 

@@ -62,7 +62,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   }
 }
 
-/** Reads what answers while another thread, or a server, opens the database; by the next turn it was asked to. */
+/** Loads the server's modules while another thread, or a server, opens the database. */
 async function loadMeanwhile({ threads }: Config): Promise<void> {
   await nextTurn();
   await (threads > 1 ? import('./threads.ts') : import('./request-worker.ts'));
@@ -97,7 +97,7 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
 interface Listening {
   readonly port: number;
   setTls(pair: PemPair): void | Promise<void>;
-  /** Resolves when every request that has begun is answered. */
+  /** Resolves when every request that has begun has its response. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What request threads ask of the process, answered by what it has once. */
+/** Serves requests of the threads with the parts that the process has once. */
 import assert from 'node:assert/strict';
 import type { Limiter } from '../store/limiter.ts';
 import type { LookUp, ProcessCalls } from './messages.ts';

@@ -30,7 +30,7 @@ export function createSiblingThreads(importShared: ImportShared): SiblingThreads
   function take(part: Promise<unknown>): void {
     taken.add(part);
     load.add(1);
-    // Later than whoever waits for it sends its result.
+    // Runs after the caller that awaits the part has sent its result.
     const forget = () => {
       taken.delete(part);
       load.add(-1);

@@ -1,4 +1,4 @@
-/** The request threads of a process: their start, what they ask for, their replacement and their stop. */
+/** The request threads of a process: how they start, what they request, and how they are replaced and stopped. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
@@ -20,7 +20,7 @@ export interface Threads {
   readonly port: number;
   /** What new connections get from now on, on threads that are started later as well. */
   setTls(pair: PemPair): Promise<void>;
-  /** Resolves when every request that has begun is answered. */
+  /** Resolves when every request that has begun has its response. */
   close(): Promise<void>;
 }
 

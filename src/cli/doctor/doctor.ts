@@ -1,4 +1,4 @@
-/** `strongroom doctor`: what is wrong before, or while, a vault runs, and how to mend it. It changes nothing. */
+/** `strongroom doctor`: finds problems before or while a vault runs, and says how to fix them. It changes nothing. */
 
 import { type Config, readConfig } from '../../runtime/config/config.ts';
 import { ConfigError } from '../../runtime/config/problems.ts';

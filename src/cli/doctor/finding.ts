@@ -4,7 +4,7 @@ export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warning' | 'problem';
   readonly message: string;
-  /** How to mend it. */
+  /** How to fix it. */
   readonly advice?: string;
 }
 

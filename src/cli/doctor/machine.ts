@@ -133,7 +133,7 @@ function flawsOf(file: string, stats: Stats, advice: string): readonly Finding[]
   const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
   const own = process.getuid?.();
   const others = stats.mode & 0o077;
-  // Who may enter a directory still cannot read the files in it.
+  // A user with access to a directory still cannot read the files in it.
   const report = stats.isDirectory() && (others & 0o022) === 0 ? warning : problem;
   return [
     ...(others === 0 ? [] : [report(`${file} has mode ${mode}: others have access`, advice)]),
@@ -201,7 +201,7 @@ async function isLocked({ dataDir }: Config): Promise<boolean> {
   }
 }
 
-/** Holds it for a moment. Of a PostgreSQL nobody knows whose servers listen here. */
+/** Binds the address briefly. With PostgreSQL, the command cannot know which server listens here. */
 async function checkAddress(config: Config, isEmbedded: boolean): Promise<readonly Finding[]> {
   const { ok, warning, problem } = reporter('address');
   const { host, port } = config;

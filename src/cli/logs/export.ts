@@ -105,8 +105,8 @@ async function* filtered(
 }
 
 /**
- * Whoever takes a copy of the log is seen in it. The copy, being of the moment before, lacks that. The vault writes the
- * entry, with its proof: one without would be reported as forged.
+ * The log records every copy of it. The copy was made just before that entry, so it lacks it. The vault writes the
+ * entry with its proof: an entry without proof would be reported as forged.
  */
 async function logExport(tenants: readonly TenantId[]): Promise<void> {
   await withVault(async ({ store, clock }) => {

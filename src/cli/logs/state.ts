@@ -28,7 +28,7 @@ export interface State {
 export interface StateReading {
   readonly store: ReadOnlyStore;
   readonly tenants: readonly TenantId[];
-  /** Also those without a log, which somebody wrote to the database outside the vault. */
+  /** Includes tenants without a log, which an attacker wrote to the database outside the vault. */
   readonly whole: boolean;
 }
 
@@ -65,7 +65,7 @@ function loadConfiguredRootKey(): RootKey {
   return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
 }
 
-/** Undefined for a tenant that is deleted, and for a row that somebody else made. */
+/** Undefined for a deleted tenant, and for a row that the vault did not write. */
 function keyringOf(rootKey: RootKey, row: Row<'tenants'> | undefined): Keyring | undefined {
   if (row === undefined || row.deleted_at !== null) return undefined;
   try {

@@ -11,8 +11,8 @@ import {
 const privateMode = 0o600;
 
 /**
- * Empties or creates the file, and takes it from everybody else before the first byte is written: the
- * mode given to `open` counts for new files only. Devices and pipes keep their mode.
+ * Empties or creates the file, and removes all other users' access before the first byte is written: the mode passed
+ * to `open` applies only to new files. Devices and pipes keep their mode.
  */
 export function createPrivateFile(file: string): WriteStream {
   const fd = openSync(file, 'w', privateMode);

@@ -1,16 +1,16 @@
-/** Telling on standard error how far a long command has come. */
+/** Reports the progress of a long command on standard error. */
 
 const terminalEveryMs = 200;
 /** Without a terminal each report is a line of its own, so there are fewer. */
 const lineEveryMs = 10_000;
 
 export interface Progress {
-  /** Called as often as one likes. */
+  /** May be called at any rate. */
   report(done: number): void;
   finish(): void;
 }
 
-/** @param total how many there are; `undefined` when nobody knows. */
+/** @param total the number of items; `undefined` if it is unknown. */
 export function startProgress(noun: string, total: number | undefined): Progress {
   const { stderr } = process;
   const started = performance.now();

@@ -49,7 +49,7 @@ import { type Environment, type ReadVariable, readerOf, refuseUnknown } from './
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** So many threads answer requests. */
+  /** The number of threads that serve requests. */
   readonly threads: number;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;

@@ -1,4 +1,4 @@
-/** The word that somebody probably meant. */
+/** The word that the operator probably meant. */
 
 /** So much of a word may differ from the one that is suggested. */
 const differingPart = 0.4;

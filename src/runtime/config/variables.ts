@@ -1,4 +1,4 @@
-/** Every variable there is, and those that somebody set although there is no such variable. */
+/** All known variables, and the error for variables that are set but unknown. */
 
 import { ConfigError } from './problems.ts';
 import { closestTo } from './similar.ts';

@@ -137,7 +137,7 @@ async function takeTurns<R>(
   for (const id of work.run.unfinished.keys()) if (!seen.has(id)) work.run.unfinished.delete(id);
 }
 
-/** Of rows that nobody can process. */
+/** An error for rows that no job can process. */
 export function orphans({ table, column }: DueColumn): VaultError {
   return integrityError(
     `rows of ${table} that are due by ${column} belong to no tenant: somebody else wrote them, and they stay`,
@@ -145,7 +145,7 @@ export function orphans({ table, column }: DueColumn): VaultError {
   );
 }
 
-/** A tenant whose row was altered has rows that are due and nobody who can process them; a deleted one has none. */
+/** For a tenant whose row was altered, no job can process the due rows; a deleted tenant has none. */
 async function damageOf(
   { tenants, store }: JobTools,
   due: DueColumn,

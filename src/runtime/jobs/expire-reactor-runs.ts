@@ -4,7 +4,7 @@ import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
-/** One entry for all of a batch. A row that was altered goes as well: it could be shown to nobody. */
+/** One entry for the whole batch. An altered row is removed too, because no caller could read it. */
 export function expireReactorRuns(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {

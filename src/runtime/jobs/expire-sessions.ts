@@ -6,7 +6,7 @@ import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
 
-/** A session that was altered stays: it might name the key of somebody else as its own. */
+/** A session that was altered stays: it might claim another session's key as its own. */
 export function expireSessions(tools: JobTools, stopping: AbortSignal): Promise<number> {
   const { store } = tools;
   return workOff(tools, stopping, {

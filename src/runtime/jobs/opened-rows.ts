@@ -30,9 +30,9 @@ export type OpenRows = <T extends OpenedTable>(
 ) => Promise<OpenedRows<T>>;
 
 /**
- * The rows that are as the vault wrote them, in the version in which they were found: one that was changed
- * since is a conflict when it is removed. One that is gone was removed by somebody else. If it is found
- * again nevertheless, its id is not stored as the vault stores ids, and it is damage: nobody could remove it.
+ * Returns the rows that are as the vault wrote them, in the version in which they were found: removing a row that
+ * changed since is a conflict. A row that is gone was removed by another process. If it is found again, its id is not
+ * stored in the vault's form, so it is damage: no job could remove it.
  */
 export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
   const absentBefore = new Set<string>();

@@ -15,7 +15,7 @@ export const batchMax = 250;
 export const restShareMin = 0.2;
 
 export interface Timer {
-  /** Milliseconds of a clock that nobody can set. */
+  /** Milliseconds of a monotonic clock. */
   now(): number;
   /** Resolves after that time, and at once when the vault stops. */
   pause(ms: number, stopping: AbortSignal): Promise<void>;

@@ -1,4 +1,4 @@
-/** Removing events that nobody can replay any more, their deliveries, and the sequences of what is gone. */
+/** Removes events that can no longer be replayed, their deliveries, and the sequences of deleted entities. */
 import { day, hour, type Instant, instantAfter } from '../../base/clock.ts';
 import { type DeliveryId, type EventId, firstTimedUuid, type TenantId } from '../../base/ids.ts';
 import type { Bookkeeping } from '../../store/change.ts';

@@ -1,4 +1,6 @@
-/** Asynchronous calls of reactors: begun soon after they were asked for, and those that a server left behind. */
+/**
+ * Asynchronous reactor calls: begins them soon after they are accepted, including those that a server left behind.
+ */
 import { second } from '../../base/clock.ts';
 import type { Epochs } from '../../base/epochs.ts';
 import type { WaitingRuns } from '../../reactors/calls/waiting-runs.ts';

@@ -8,7 +8,7 @@ export interface Job {
   readonly name: string;
   /** From the end of one run to the beginning of the next. */
   readonly everyMs: number;
-  /** Gives how many things were done. Asked to stop, it ends after the step under way. */
+  /** Resolves to the number of items done. After `stopping`, it ends with the current step. */
   readonly run: (stopping: AbortSignal) => Promise<number>;
   /** Takes off the disk what is gone for readers. */
   readonly removesExpired?: true;

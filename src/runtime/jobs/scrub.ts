@@ -1,4 +1,4 @@
-/** Emptying what the engine still keeps of removed rows, as soon as nobody reads it. */
+/** Erases the engine's remains of removed rows, once no reader uses them. */
 import { second } from '../../base/clock.ts';
 import type { Store } from '../../store/store.ts';
 import { systemTimer, type Timer } from './pace.ts';
