@@ -225,7 +225,7 @@ if (apart !== undefined) {
       '/tmp/x',
       '/usr/x',
       '/proc/x',
-      join(process.cwd(), 'src/sandbox/x'),
+      join(process.cwd(), 'src/reactors/sandbox/x'),
       '/mnt/x',
       process.execPath,
     ];
