@@ -41,12 +41,12 @@ export const exportCommand: Command = {
     const file = flags['FILE'] ?? '-';
     const query = queryOf(flags);
     const progress = startProgress('tokens', query === '' ? await countTokens(client) : undefined);
-    const { request, answer } = client.open('GET', `/tokens/export${query}`);
+    const { request, pendingResponse } = client.open('GET', `/tokens/export${query}`);
     request.end();
     let count = 0;
     let last = '';
     try {
-      const response = await answer;
+      const response = await pendingResponse;
       const out = file === '-' ? process.stdout : createPrivateFile(String(file));
       for await (const line of textLines(response)) {
         if (!out.write(`${line}\n`)) await once(out, 'drain');
@@ -76,9 +76,11 @@ function queryOf(flags: Flags): string {
 }
 
 async function countTokens(client: VaultClient): Promise<number> {
-  const { request, answer } = client.open('GET', '/tokens?size=0');
+  const { request, pendingResponse } = client.open('GET', '/tokens?size=0');
   request.end();
-  const page = JSON.parse(await textOf(await answer)) as { pagination: { total_items: number } };
+  const page = JSON.parse(await textOf(await pendingResponse)) as {
+    pagination: { total_items: number };
+  };
   return page.pagination.total_items;
 }
 

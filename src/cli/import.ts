@@ -47,7 +47,7 @@ export const importCommand: Command = {
     const failed = createFailedLines(errorsFileOf(flags, file));
     const total = file === '-' ? undefined : (await countLines(file)) - from + 1;
     const progress = startProgress('lines', total);
-    const { request, answer } = client.open('POST', '/tokens/bulk', linesMediaType);
+    const { request, pendingResponse } = client.open('POST', '/tokens/bulk', linesMediaType);
     const waiting: SentLine[] = [];
     const over = new AbortController();
     let broken: unknown;
@@ -56,7 +56,7 @@ export const importCommand: Command = {
       request.destroy();
     });
     try {
-      const counts = await hear({ answer, waiting, failed, progress });
+      const counts = await readResponses({ pendingResponse, waiting, failed, progress });
       progress.finish();
       const code = report(counts, { waiting, failed, from });
       const { created, deduplicated, repeated } = counts;
@@ -122,7 +122,7 @@ async function send({ request, lines, waiting, over }: ImportExchange): Promise<
 }
 
 interface Hearing {
-  readonly answer: Promise<AsyncIterable<Buffer>>;
+  readonly pendingResponse: Promise<AsyncIterable<Buffer>>;
   readonly waiting: SentLine[];
   readonly failed: FailedLines;
   readonly progress: Progress;
@@ -139,7 +139,12 @@ interface ImportCounts {
   ended: string | undefined;
 }
 
-async function hear({ answer, waiting, failed, progress }: Hearing): Promise<ImportCounts> {
+async function readResponses({
+  pendingResponse,
+  waiting,
+  failed,
+  progress,
+}: Hearing): Promise<ImportCounts> {
   const counts: ImportCounts = {
     answered: 0,
     created: 0,
@@ -148,7 +153,7 @@ async function hear({ answer, waiting, failed, progress }: Hearing): Promise<Imp
     last: 0,
     ended: undefined,
   };
-  const response = await answer;
+  const response = await pendingResponse;
   try {
     for await (const text of textLines(response)) {
       const result = JSON.parse(text) as LineResponse;

@@ -37,7 +37,7 @@ export interface VaultExchange {
   /** Write its body and end it. */
   readonly request: ClientRequest;
   /** Rejects with `ResponseError` unless the status is 200. It may come before the request has ended. */
-  readonly answer: Promise<IncomingMessage>;
+  readonly pendingResponse: Promise<IncomingMessage>;
 }
 
 export interface VaultClient {
@@ -62,7 +62,7 @@ export function createVaultClient(flags: Flags): VaultClient {
           ...(mediaType !== undefined && { 'content-type': mediaType }),
         },
       });
-      return { request, answer: responseTo(request) };
+      return { request, pendingResponse: responseTo(request) };
     },
   };
 }
