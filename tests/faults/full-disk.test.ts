@@ -102,5 +102,8 @@ test('what is deleted makes room for what is created, though the file stays as l
     const deleted = await request(`${vault.url}/tokens/token-${n}`, 'DELETE', { key });
     assert.equal(deleted.status, 204);
   }
-  assert.equal((await create(0)).status, 201);
+  // The log may just have been emptied, which is not repeated at once, so the pages come back a moment later.
+  let status = 507;
+  for (let tries = 0; status === 507 && tries < 100; tries++) ({ status } = await create(0));
+  assert.equal(status, 201);
 });
