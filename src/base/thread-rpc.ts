@@ -22,7 +22,7 @@ interface End {
   on(event: 'message', listener: (message: RpcMessage) => void): unknown;
 }
 
-interface Question {
+interface RpcRequest {
   readonly ask: string;
   readonly input: unknown;
   /** Absent if no response is expected. */
@@ -30,7 +30,7 @@ interface Question {
 }
 
 type RpcMessage =
-  | Question
+  | RpcRequest
   | { readonly id: number; readonly output: unknown }
   | { readonly id: number; readonly failure: Failure };
 
@@ -48,7 +48,7 @@ export function createThreadRpc<Theirs extends Calls<Theirs>, Own extends Calls<
   let latest = 0;
   let ended: Error | undefined;
 
-  async function run({ ask, input, id }: Question): Promise<void> {
+  async function run({ ask, input, id }: RpcRequest): Promise<void> {
     let response: RpcMessage | undefined;
     let transfer: MessagePort[] = [];
     try {

@@ -27,7 +27,7 @@ export function proxyHolder(id: ProxyId, side: TransformSide): HolderOfCode {
       const row = await proxyOf(store, tenant.id, id);
       return rightsOfCode(definitionIn(tenant, row), side);
     },
-    authorityNow: (store, caller) => withoutKeyThrough(store, id)(caller),
+    withoutKey: (store) => withoutKeyThrough(store, id),
   };
 }
 

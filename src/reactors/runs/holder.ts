@@ -1,8 +1,7 @@
 /** The entity that contains running code, such as a reactor. The rights of the code come from it, and end with it. */
 
-import type { EndedAuthority, StandingAuthority } from '../../access/authority.ts';
+import type { CallerLookup } from '../../access/authority.ts';
 import type { ApplicationId, ProxyId, ReactorId } from '../../base/ids.ts';
-import type { Caller } from '../../rules/caller.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
@@ -17,8 +16,8 @@ export interface HolderOfCode {
    * outside the vault.
    */
   lentNow(store: Store, tenant: Tenant): Promise<CodeRights | undefined>;
-  /** The current rights of a caller without a key, if the holder requires no key. */
-  authorityNow?(store: Store, caller: Caller): Promise<StandingAuthority | EndedAuthority>;
+  /** The lookup of the current rights of a caller without a key, if the holder may be called without one. */
+  withoutKey?(store: Store): NonNullable<CallerLookup['withoutKey']>;
 }
 
 /** The rights of an application, or the code's own permissions. */

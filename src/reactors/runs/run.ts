@@ -125,9 +125,7 @@ async function standing(
 ): Promise<{ readonly caller: Caller; readonly rights: CodeRights | undefined }> {
   const tenant = await tenants.find(caller.tenant.id);
   if (tenant === undefined) throw withdrawn('Its tenant is gone.');
-  const { authorityNow } = holder;
-  const withoutKey = authorityNow && ((of: Caller) => authorityNow(store, of));
-  const lookup = { store, now: clock.now(), withoutKey };
+  const lookup = { store, now: clock.now(), withoutKey: holder.withoutKey?.(store) };
   const current = await callerNow(lookup, { ...caller, tenant });
   if (current === undefined) throw withdrawn(`${basisOf(caller)} is gone.`);
   return { caller: current, rights: await holder.lentNow(store, tenant) };
