@@ -14,8 +14,9 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Random } from '../base/random.ts';
+import { RootKeyError } from './root/root-key.ts';
 
-export interface RootKey {
+export interface LocalRootKey {
   /** Prints and serializes as nothing. */
   readonly key: KeyObject;
   /** `environment`, or `file <path>`. */
@@ -24,7 +25,7 @@ export interface RootKey {
   readonly created: boolean;
 }
 
-export interface RootKeySettings {
+export interface LoadSettings {
   /** Value of STRONGROOM_ROOT_KEY; it takes precedence over the file. */
   readonly text?: string | undefined;
   readonly file: string;
@@ -33,24 +34,19 @@ export interface RootKeySettings {
   readonly random: Random;
 }
 
-/** Names the cause and the source, never the content. */
-export class RootKeyError extends Error {
-  override readonly name = 'RootKeyError';
-}
-
 const rootKeyBytes = 32;
 
 /** 32 bytes in canonical base64. */
 const form = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 const fileBytesMax = 1024;
 
-interface RootKeySource {
-  applies(settings: RootKeySettings): boolean;
-  load(settings: RootKeySettings): RootKey;
+interface LocalSource {
+  applies(settings: LoadSettings): boolean;
+  load(settings: LoadSettings): LocalRootKey;
 }
 
 /** In order of precedence. The file is always checked last. */
-const sources: readonly RootKeySource[] = [
+const sources: readonly LocalSource[] = [
   {
     applies: ({ text }) => text !== undefined,
     load: ({ text = '' }) => {
@@ -71,7 +67,7 @@ const sources: readonly RootKeySource[] = [
 ];
 
 /** @throws RootKeyError when there is no usable root key; nothing has changed then. */
-export function loadRootKey(settings: RootKeySettings): RootKey {
+export function loadRootKey(settings: LoadSettings): LocalRootKey {
   const source = sources.find(({ applies }) => applies(settings));
   if (source === undefined) throw new RootKeyError('no root key is configured');
   return source.load(settings);

@@ -6,7 +6,7 @@ import type { Log, LogFields } from '../base/telemetry/log.ts';
 import type { Counts, Metrics } from '../base/telemetry/metrics.ts';
 import type { WindowState } from '../base/window-counter.ts';
 import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
-import type { RootKey } from '../keys/root-key.ts';
+import type { LocalRootKey } from '../keys/root-key.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
 import type { Isolation } from '../reactors/sandbox/isolation.ts';
 import type { Change } from '../store/change.ts';
@@ -21,7 +21,7 @@ import type { RequestWorkerConfig } from './request-worker.ts';
 export interface ThreadData {
   readonly config: RequestWorkerConfig &
     Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
-  readonly rootKey: RootKey;
+  readonly rootKey: LocalRootKey;
   readonly epochs: SharedArrayBuffer;
   /** Found once, by the process. */
   readonly isolation: Isolation | undefined;

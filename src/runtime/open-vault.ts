@@ -8,7 +8,7 @@ import { type ProvingTools, proving } from '../audit/proving.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { newUuid } from '../base/ids.ts';
 import { pooledRandom, type Random } from '../base/random.ts';
-import { loadRootKey, type RootKey } from '../keys/root-key.ts';
+import { type LocalRootKey, loadRootKey } from '../keys/root-key.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import { attachStore, openStore } from '../store/open/open.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
@@ -21,7 +21,7 @@ import type { Config } from './config/config.ts';
 export interface Vault {
   readonly store: Store;
   readonly tenants: Tenants;
-  readonly rootKey: RootKey;
+  readonly rootKey: LocalRootKey;
   readonly clock: Clock;
   readonly random: Random;
   /** Of all threads of the process, where this one opened the vault. */
@@ -51,7 +51,7 @@ export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGrou
 
 export interface AttachedVaultOptions
   extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
-  readonly rootKey: RootKey;
+  readonly rootKey: LocalRootKey;
   readonly clock: Clock;
   /** Called with each note of a grown log that the thread has stored. */
   readonly onNoted: ProvingTools['onNoted'];

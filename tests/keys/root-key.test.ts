@@ -8,7 +8,8 @@ import { suite, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { pooledRandom, type Random } from '../../src/base/random.ts';
-import { loadRootKey, RootKeyError } from '../../src/keys/root-key.ts';
+import { RootKeyError } from '../../src/keys/root/root-key.ts';
+import { loadRootKey } from '../../src/keys/root-key.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 const random = pooledRandom();

@@ -4,20 +4,20 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
 import { pooledRandom } from '../../src/base/random.ts';
-import type { RootKey } from '../../src/keys/root-key.ts';
+import type { LocalRootKey } from '../../src/keys/root-key.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createSigningKey } from '../../src/webhooks/deliveries/signing-key.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { rowsOf } from '../support/rows.ts';
 import { startVault } from '../support/vault.ts';
 
-const rootKey = (): RootKey => ({
+const rootKey = (): LocalRootKey => ({
   key: createSecretKey(randomBytes(32)),
   origin: 'a test',
   created: false,
 });
 
-const tools = (store: Store, root: RootKey) => ({
+const tools = (store: Store, root: LocalRootKey) => ({
   store,
   rootKey: root,
   clock: systemClock,

@@ -5,7 +5,7 @@ import { isIntegrityError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import { sealsText, sealText } from '../../keys/envelope.ts';
 import { requireKeyring, rootKeys } from '../../keys/keyring.ts';
-import type { RootKey } from '../../keys/root-key.ts';
+import type { LocalRootKey } from '../../keys/root-key.ts';
 import { isTombstone } from '../../keys/tombstone.ts';
 import { anyTenant, tenantsAfter } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
@@ -27,7 +27,7 @@ const tenantsTried = 8;
 
 export interface RootKeyChecking {
   readonly store: Store;
-  readonly rootKey: RootKey;
+  readonly rootKey: LocalRootKey;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -71,7 +71,7 @@ export async function checkRootKey({
 }
 
 /** Of a deleted tenant the keyring is gone, and its mark is sealed instead. */
-function isOfRootKey({ key }: RootKey, row: Row<'tenants'>): boolean {
+function isOfRootKey({ key }: LocalRootKey, row: Row<'tenants'>): boolean {
   return ifIntact(() => {
     if (row.deleted_at !== null) return isTombstone(key, tombstoneOf(row), row.proof);
     requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });

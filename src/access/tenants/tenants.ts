@@ -6,7 +6,7 @@ import { ExpiringMap } from '../../base/expiring-map.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../keys/keyring.ts';
-import type { RootKey } from '../../keys/root-key.ts';
+import type { LocalRootKey } from '../../keys/root-key.ts';
 import { isTombstone, sealTombstone } from '../../keys/tombstone.ts';
 import { grantOf } from '../../rules/openings.ts';
 import { isProven, proven, provenText } from '../../rules/proven-row.ts';
@@ -27,7 +27,7 @@ const keyringAgeMsMax = hour;
 
 export interface TenantsOptions {
   readonly store: Store;
-  readonly rootKey: RootKey;
+  readonly rootKey: LocalRootKey;
   readonly clock: Clock;
   readonly random: Random;
   /** Opened keyrings, with their settings; {@link tenantsCachedMax} unless given. */

@@ -5,7 +5,7 @@ import { minute, second } from '../../base/clock.ts';
 import { isIntegrityError } from '../../base/errors.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { requireKeyring } from '../../keys/keyring.ts';
-import { loadRootKey, type RootKey } from '../../keys/root-key.ts';
+import { type LocalRootKey, loadRootKey } from '../../keys/root-key.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
@@ -156,7 +156,7 @@ async function checkRootKey(
 ): Promise<readonly Finding[]> {
   const { ok, warning, problem } = reporter('root key');
   if (tenants.length === 0) return checkNewRootKey(config);
-  let rootKey: RootKey;
+  let rootKey: LocalRootKey;
   try {
     rootKey = load(config);
   } catch (error) {
@@ -198,11 +198,11 @@ function checkNewRootKey(config: Config): readonly Finding[] {
   }
 }
 
-function load({ rootKey: text, rootKeyFile: file }: Config): RootKey {
+function load({ rootKey: text, rootKeyFile: file }: Config): LocalRootKey {
   return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
 }
 
-function opens({ key }: RootKey, row: Row<'tenants'>): boolean {
+function opens({ key }: LocalRootKey, row: Row<'tenants'>): boolean {
   try {
     requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });
     return true;

@@ -8,7 +8,7 @@ import { isIntegrityError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { type Keyring, openKeyring } from '../../keys/keyring.ts';
-import { loadRootKey, type RootKey } from '../../keys/root-key.ts';
+import { type LocalRootKey, loadRootKey } from '../../keys/root-key.ts';
 import { isTombstone } from '../../keys/tombstone.ts';
 import { grantOf } from '../../rules/openings.ts';
 import { readConfig } from '../../runtime/config/config.ts';
@@ -60,13 +60,13 @@ export async function* withState(
   }
 }
 
-function loadConfiguredRootKey(): RootKey {
+function loadConfiguredRootKey(): LocalRootKey {
   const { rootKey: text, rootKeyFile: file } = readConfig();
   return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
 }
 
 /** Undefined for a deleted tenant, and for a row that the vault did not write. */
-function keyringOf(rootKey: RootKey, row: Row<'tenants'> | undefined): Keyring | undefined {
+function keyringOf(rootKey: LocalRootKey, row: Row<'tenants'> | undefined): Keyring | undefined {
   if (row === undefined || row.deleted_at !== null) return undefined;
   try {
     return openKeyring(rootKey.key, grantOf('load keyrings'), {

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
 import { openingKeys, openText, sealText } from '../../keys/envelope.ts';
 import { rootKeys } from '../../keys/keyring.ts';
-import type { RootKey } from '../../keys/root-key.ts';
+import type { LocalRootKey } from '../../keys/root-key.ts';
 import { newWebhookKey, type WebhookKey, webhookKeyOf } from '../../keys/webhook-signatures.ts';
 import { grantOf } from '../../rules/openings.ts';
 import type { Store } from '../../store/store.ts';
@@ -17,7 +17,7 @@ const binding = { tenant: '', id: name, field: 'private_key' };
 
 export interface SigningKeyTools {
   readonly store: Store;
-  readonly rootKey: RootKey;
+  readonly rootKey: LocalRootKey;
   readonly clock: Clock;
   readonly random: Random;
 }
