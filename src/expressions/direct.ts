@@ -1,6 +1,6 @@
 /**
- * The short way for `path | filter`, which is nearly every expression: a closure made from what
- * liquidjs parsed, without its context and its generators. What it does not know it leaves to them.
+ * The fast path for `path | filter`, which is nearly every expression: a closure made from liquidjs's
+ * parse result, without its context and its generators. liquidjs evaluates everything else.
  */
 import { Output, Tag, type Template, TypeGuards } from 'liquidjs';
 import type { Json } from '../base/json.ts';
@@ -10,10 +10,10 @@ import { textOf } from './evaluation/result.ts';
 import { type AppliedFilter, filters } from './filters/filters.ts';
 import { literalsOf } from './syntax-flaws.ts';
 
-/** Names to which liquidjs gives a meaning of its own. */
+/** Names that have a special meaning in liquidjs. */
 const computedMembers = new Set(['size', 'first', 'last']);
 
-/** Evaluates an output that is a path with our filters; `undefined` when it is anything else. */
+/** Evaluates an output that is a path with our filters. `undefined` for any other output. */
 export function directOf(output: Output): Evaluate | undefined {
   const path = pathOf(output);
   const applied = filtersOf(output);
@@ -28,7 +28,7 @@ export function directOf(output: Output): Evaluate | undefined {
   };
 }
 
-/** Evaluates a text whose outputs are all direct and which has no tags. */
+/** Evaluates a string without tags whose outputs are all direct. */
 export function directTextOf(templates: readonly Template[]): Evaluate | undefined {
   const pieces: (string | Evaluate)[] = [];
   for (const template of templates) {
@@ -45,7 +45,7 @@ export function directTextOf(templates: readonly Template[]): Evaluate | undefin
   };
 }
 
-/** An output that also trims the words around it is left to liquidjs. */
+/** liquidjs evaluates an output that also trims the characters around it. */
 function directPieceOf(output: Output): Evaluate | undefined {
   return output.token.trimLeft || output.token.trimRight ? undefined : directOf(output);
 }

@@ -18,7 +18,7 @@ import { TextEmitter } from './evaluation/text.ts';
 import { flawOfText, type SyntaxFlaw, withPipes } from './syntax-flaws.ts';
 
 export interface Expression {
-  /** True when the text has neither outputs nor tags. */
+  /** True when the string has neither outputs nor tags. */
   readonly constant: boolean;
   /** Without the translation of errors that {@link evaluateExpression} adds. */
   readonly run: Evaluate;
@@ -30,11 +30,11 @@ const expressionsKeptMax = 1_000_000;
 const compiled = new LruCache<Expression>(expressionsKeptMax);
 
 /**
- * Compiles the value of the attribute at `path`. A text without `{{` and `{%` is an expression that
- * gives itself.
+ * Compiles the value of the attribute at `path`. A string without `{{` and `{%` is an expression
+ * that gives itself.
  *
- * @param shift where the text begins in what the caller wrote.
- * @throws VaultError 400 that names the attribute, the place in the text and what was expected there.
+ * @param shift the offset of the string in the caller's input.
+ * @throws VaultError 400 that names the attribute, the position in the string, and what was expected there.
  */
 export function compileExpression(text: string, path = 'expression', shift = 0): Expression {
   if (!text.includes('{{') && !text.includes('{%')) return { constant: true, run: () => text };
@@ -117,7 +117,7 @@ function notAnExpression(path: string, { at, expected }: SyntaxFlaw, shift: numb
   return invalid(path, `is not a valid expression: at character ${character}, ${expected}`);
 }
 
-/** liquidjs's messages by their beginning. They quote the text, which may hold keys, so ours are sent instead. */
+/** liquidjs's messages by their prefixes. They quote the expression, which may contain keys, so ours replace them. */
 const expectations: readonly (readonly [RegExp, string])[] = [
   [/^output /, 'expected the end "}}" of this output'],
   [/^tag .* not found/, 'expected a supported tag'],
@@ -134,7 +134,7 @@ function flawOfError(error: unknown): SyntaxFlaw {
   return { at: error.token.begin, expected: known?.[1] ?? 'expected a value or a filter' };
 }
 
-/** Engine errors keep ours inside, one wrapper for each level; other messages may quote data. */
+/** The engine wraps our errors, once for each level. Its own messages may quote data. */
 function asExpressionError(error: unknown): ExpressionError {
   let inner = error;
   for (;;) {

@@ -1,9 +1,9 @@
-/** How expressions are found in a text, and what one begins with: the same for every place that names tokens. */
+/** Finds expressions in a string, and parses their heads: the same for every place that references tokens. */
 import { Tokenizer } from 'liquidjs';
 import { parseUuid, tokenIdLengthMax } from '../base/ids.ts';
 import { expressionLengthMax } from './engine.ts';
 
-/** What an expression begins with: the data of a token, the token itself, or a token intent. */
+/** The kinds of heads: the data of a token, the token itself, or a token intent. */
 export type ReferenceKind = 'data' | 'token' | 'token_intent';
 
 export interface Reference {
@@ -11,7 +11,7 @@ export interface Reference {
   readonly id: string;
 }
 
-/** Where an expression begins, or a part that is to be taken literally. */
+/** The start of an expression, or of a literal part. */
 export const markPattern = /\{\{|\{%-?\s*raw\s*-?%\}/g;
 export const rawEndPattern = /\{%-?\s*endraw\s*-?%\}/g;
 
@@ -20,7 +20,7 @@ export function firstMatch(pattern: RegExp, text: string, from: number): RegExpE
   return pattern.exec(text);
 }
 
-/** An id ends at the first pipe or at the end of the expression: it may hold anything else. */
+/** An id ends at the first pipe or at the end of the expression. It may contain any other character. */
 const idPattern = /[^|}]*(?:\}(?!\})[^|}]*)*/y;
 const kindPattern = /^(token_intent|token)\s*:\s*/;
 
@@ -31,15 +31,15 @@ export interface ExpressionHead {
   readonly end: number;
 }
 
-/** What comes before the filters of the expression whose braces end at `begin`. */
+/** The part before the filters of the expression whose braces end at `begin`. */
 export function headAt(text: string, begin: number): ExpressionHead {
   const written = firstMatch(idPattern, text, begin)?.[0] ?? '';
   return { words: written.trim(), end: begin + written.length };
 }
 
 /**
- * What a head refers to; `undefined` without an id or with one that is too long. An intent has one spelling, or it
- * would be as many references as its id has spellings.
+ * The reference of a head. `undefined` without an id, or with one that is too long. An intent's id is
+ * normalized, because each spelling would otherwise be a reference of its own.
  */
 export function referenceOf(words: string): Reference | undefined {
   const prefix = kindPattern.exec(words);
@@ -57,7 +57,7 @@ export function endOfExpression(text: string, from: number): number | undefined 
   return end < 0 ? undefined : end;
 }
 
-/** Each reference once, in the order in which they were found. */
+/** Each reference once, in the order of first occurrence. */
 export class References {
   readonly list: Reference[] = [];
   readonly #positions = {
@@ -66,7 +66,7 @@ export class References {
     token_intent: new Map<string, number>(),
   };
 
-  /** Where the reference is in the list. */
+  /** The index of the reference in the list. */
   add(reference: Reference): number {
     const positions = this.#positions[reference.kind];
     const known = positions.get(reference.id);

@@ -22,7 +22,7 @@ import { setMember } from './template.ts';
 export interface ReferenceTemplate {
   /** Each reference once, in the order of the JSON. */
   readonly references: readonly Reference[];
-  /** How many expressions there are, equal ones counted each. */
+  /** The number of expressions, equal ones included. */
   readonly expressionCount: number;
   readonly root: TemplateNode;
 }
@@ -30,22 +30,22 @@ export interface ReferenceTemplate {
 /** Evaluates its part of the template from the values of all references. */
 type TemplateNode = (values: readonly Json[], evaluation: Evaluation) => Json;
 
-/** Gathers what a template refers to while it is compiled. */
+/** Collects the references of a template while it is compiled. */
 interface GatheredReferences {
   readonly references: References;
   readonly limit: ExpressionLimit;
-  /** What remains to be compiled. */
+  /** The expressions that are not compiled yet. */
   readonly uncompiled: (() => void)[];
   expressionCount: number;
 }
 
-/** Expressions one body may have at all. */
+/** The most expressions that any body may have. */
 export const expressionsMax = 10_000;
 
-/** How many of them it may have where that is fewer. */
+/** The limit of this body, where it is lower. */
 export interface ExpressionLimit {
   readonly max: number;
-  /** What is said of a body with more. */
+  /** The error message for a body with more. */
   readonly message: string;
 }
 
@@ -54,23 +54,23 @@ const generalLimit: ExpressionLimit = {
   message: `must have at most ${expressionsMax} expressions`,
 };
 
-/** A character that is written into a body: a few megabytes are all that one response may hold. */
+/** The cost of a character written into a body: one response may hold a few megabytes. */
 const writtenWork = 3;
 
 /** The variable that stands for the referenced value once its id is known. */
 const variable = 'value';
 
 export interface ReadReferences {
-  /** Can be evaluated once all is compiled. */
+  /** Can be evaluated once everything is compiled. */
   readonly template: ReferenceTemplate;
   /** One for each expression with filters, to be called once; each throws for an invalid expression as reading does. */
   readonly uncompiled: readonly (() => void)[];
 }
 
 /**
- * Reads a body and leaves the compiling to the caller, which serves other requests in between: a body may
- * have many expressions. Names of members are not evaluated, and the only tag is `{% raw %}`. Expressions
- * beyond the limit are not counted.
+ * Parses a body and leaves the compilation to the calling code, which serves other requests in between,
+ * because a body may have many expressions. Names of members are not evaluated, and the only tag is
+ * `{% raw %}`. Expressions beyond the limit are not counted.
  *
  * @throws VaultError 400 naming the member whose string has an invalid expression, or `body` with more
  * of them than the limit.
@@ -104,7 +104,7 @@ export function evaluateReferences(
   return guarded(() => template.root(values, evaluation));
 }
 
-/** Words as they are, or an expression between them. */
+/** Literal characters, or an expression between them. */
 type TemplatePiece = string | TemplateNode;
 
 interface Compiling {
@@ -168,7 +168,7 @@ function located(node: TemplateNode, path: string): TemplateNode {
   };
 }
 
-/** Splits a text into words and expressions. */
+/** Splits a string into literal parts and expressions. */
 function piecesOf(text: string, compiling: Compiling): TemplatePiece[] {
   if (!text.includes('{{')) return [text];
   const pieces: TemplatePiece[] = [];
@@ -213,9 +213,9 @@ function expressionAt(text: string, begin: number, { path, gathered }: Compiling
 interface Filtered {
   readonly text: string;
   readonly path: string;
-  /** Which reference is filtered. */
+  /** The index of the filtered reference. */
   readonly position: number;
-  /** Where its filters are in the text, with the closing braces. */
+  /** The range of its filters in the string, with the closing braces. */
   readonly begin: number;
   readonly end: number;
 }

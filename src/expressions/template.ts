@@ -46,7 +46,7 @@ function compileNode(
     compileNode(value, { path: step, level: level + 1 }, counted);
   if (typeof json === 'string') {
     counted.expressions += 1;
-    // Beyond the limit nothing is compiled any more: it will be refused.
+    // Beyond the limit, nothing more is compiled, because the template will be rejected.
     if (counted.expressions > expressionsMax) return () => json;
     const { constant, run } = compileExpression(json, path);
     return constant || level === 1 ? run : written(run);
@@ -61,7 +61,7 @@ function compileNode(
   );
 }
 
-/** A character that one of several expressions writes: a few megabytes are all that they may make together. */
+/** The cost of a character that one of several expressions writes: together they may write a few megabytes. */
 const writtenWork = 2;
 
 function written(run: Evaluate): CompiledTemplate {
@@ -74,7 +74,7 @@ function written(run: Evaluate): CompiledTemplate {
 
 /**
  * The template with every expression replaced by its value. A member whose expression gives null is
- * left out, so that a mask says nothing about what the data lacks; in lists null keeps its place.
+ * omitted, so that a mask does not reveal what the data lacks. In lists, null keeps its place.
  *
  * @throws ExpressionError and nothing else.
  */
@@ -104,7 +104,7 @@ function objectOf(
   };
 }
 
-/** Assigning to `__proto__` would alter the object and not add a member. */
+/** An assignment to `__proto__` would replace the prototype and not add a member. */
 export function setMember(target: Record<string, Json>, name: string, value: Json): void {
   if (name !== '__proto__') target[name] = value;
   else Object.defineProperty(target, name, { value, enumerable: true, writable: true });

@@ -2,7 +2,7 @@
 
 import type { Json } from '../base/json.ts';
 import { createValidationErrors, type ValidationErrors } from '../base/validation-errors.ts';
-import { compileValue } from '../expressions/request-texts/compile.ts';
+import { compileValue } from '../expressions/request-parts/compile.ts';
 import {
   parseRequestTransforms,
   parseResponseTransforms,

@@ -1,66 +1,66 @@
-/** What evaluations may cost, one and those of a request: counted in work and not in time, to be repeatable. */
+/** The budget of one evaluation and of one request, in units of work and not in time, to be repeatable. */
 import { ExpressionError } from './error.ts';
 
 /**
- * Units of work, of which a character costs one: a megabyte of text can be gone through twelve times.
- * What takes longer costs more, by measurement, so that no evaluation holds the process for long.
+ * Units of work. A character costs one, so that an evaluation can read a megabyte of text twelve times.
+ * The other costs are measured in relation to it, so that no evaluation blocks the process for long.
  */
 export const workMax = 12_000_000;
 
-/** What all evaluations of one request may cost together: where it reads, which it does in parts. */
+/** The budget of all evaluations of one request that reads; it evaluates them in several turns. */
 export const requestWorkMax = 2 * workMax;
 
-/** What each of them may cost in any case, so that one expensive mask does not hide what cheap ones show. */
+/** The guaranteed budget of each evaluation, so that one expensive mask does not hide the output of cheap ones. */
 const workMin = 50_000;
 
-/** Reaching a member of a list, and of an object, of which V8 keeps a table when there are many. */
+/** Accessing a member of a list, and of an object, for which V8 keeps a hash table when it has many. */
 const itemWork = 6;
 const memberWork = 64;
 
 /** Listing the names of an object, for each of them. */
 export const nameWork = 64;
 
-/** A list and an object by themselves, however few members they have. */
+/** The fixed cost of a list and of an object, without its members. */
 const listWork = 23;
 const objectWork = 23;
 
-/** For each level that a list or an object is nested in others: V8 looks through all of them for itself. */
+/** For each level of nesting: V8 checks a value against all of its ancestors for cycles. */
 const levelWork = 2;
 
-/** Writing a number as text: a small integer, one that V8 keeps as such, and any other. */
+/** Converting a number to a string: a small integer, another integer that V8 stores as one, and any other number. */
 const smallNumberWork = 12;
 const smallNumberMax = 10_000;
 const integerWork = 24;
 const integerMax = 2 ** 30;
 const numberWork = 36;
 
-/** What V8 takes for a list within a list, and for any other member, when it makes a text of them. */
+/** The cost of a list within a list, and of any other member, when V8 converts them to a string. */
 const nestedTextWork = 400;
 const memberTextWork = 80;
 
-/** What joining one more text takes, however short. */
+/** The fixed cost of joining one more string. */
 const itemTextWork = 60;
 
-/** Running a filter, whatever it is given. */
+/** The fixed cost of a filter. */
 export const filterWork = 800;
 
-/** Evaluating an argument of it. */
+/** Evaluating one argument of a filter. */
 export const argumentWork = 600;
 
-/** Pieces of text, outputs and tags one evaluation may run, each pass of a loop counted. */
+/** Strings, outputs, and tags that one evaluation may run. Each iteration of a loop counts. */
 export const stepsMax = 15_000;
 
-/** A step takes as long as so many units of work. */
+/** The units of work of a step. */
 const stepWork = 600;
 
-/** What liquidjs counts for itself, a character or a number of a range, takes so many. */
+/** The units of work of an allocation that liquidjs counts itself: a character, or a number of a range. */
 const countedWork = 4;
 
 export class Budget {
-  /** What the request has left for this evaluation and those after it. */
+  /** The rest of the request's budget, for this evaluation and later ones. */
   #left: number;
   readonly #requestMax: number;
-  /** What this evaluation was given, and what it has left of that. */
+  /** The budget of this evaluation, and the rest of it. */
   #given = workMax;
   #work = workMax;
   #steps = stepsMax;
@@ -71,7 +71,7 @@ export class Budget {
     this.#left = requestMax;
   }
 
-  /** What is left, to be spent again each time that the same is tried. */
+  /** The rest of the budget, to be spent again with each attempt. */
   copy(): Budget {
     const copy = new Budget(this.#requestMax);
     copy.#left = this.#left - (this.#given - this.#work);
@@ -94,23 +94,23 @@ export class Budget {
     if (this.#work < 0) throw this.#spent();
   }
 
-  /** What liquidjs calls for its own allocations, and before each piece of a template. */
+  /** liquidjs calls this for its own allocations, and before each node of a template. */
   readonly limit = {
     use: (amount: unknown): void => {
-      // The engine passes what a caller wrote, such as `slice: 0, 'x'`; a value that is not a number costs nothing.
+      // The engine passes the caller's argument, such as `slice: 0, 'x'`. A value that is not a number costs nothing.
       this.use(Number(amount) * countedWork);
     },
     check: (): void => this.check(),
   };
 
-  /** Before each piece of a template. */
+  /** Before each node of a template. */
   check(): void {
     this.#steps -= 1;
     if (this.#steps < 0) throw new ExpressionError(`needs more than ${stepsMax} steps`);
     this.use(stepWork);
   }
 
-  /** Spends what it costs to go through a whole value, and to write it as text, `times` over. */
+  /** Spends the cost of visiting a whole value and of writing it as a string, `times` over. */
   useFor(value: unknown, times = 1, level = 0): void {
     if (Array.isArray(value)) {
       this.use((value.length * itemWork + listWork + level * levelWork) * times);
@@ -132,7 +132,7 @@ export class Budget {
     }
   }
 
-  /** Spends what it costs to make a text of a value as JavaScript does, which looks into lists alone. */
+  /** Spends the cost of JavaScript's own conversion of a value to a string, which descends into lists only. */
   useForText(value: unknown, times = 1): void {
     if (!Array.isArray(value)) {
       this.use((typeof value === 'string' ? value.length : memberTextWork) * times);
@@ -142,7 +142,7 @@ export class Budget {
     for (const item of value) this.useForText(item, times);
   }
 
-  /** The same of the lists among the members of a value, however deep in it. */
+  /** The same for all lists within a value, at any depth. */
   useForLists(value: unknown, times: number): void {
     if (Array.isArray(value)) {
       this.useForText(value, times);
@@ -160,7 +160,7 @@ export class Budget {
   }
 }
 
-/** What a value takes that has no members. */
+/** The cost of a value without members. */
 function plainWork(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'number') return 0;

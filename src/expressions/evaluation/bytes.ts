@@ -1,9 +1,9 @@
-/** The one value of the language that is not JSON: what `hmac` gives. */
+/** The one value of the language that is not JSON: the result of `hmac`. */
 import { ExpressionError } from './error.ts';
 
 /**
- * Octets on their way to a filter that writes them as text. Any other use would be an accident of
- * JavaScript's conversions, so each of them fails.
+ * Octets that a later filter encodes as a string. Any other use would depend on JavaScript's implicit
+ * conversions, so each of them throws.
  */
 export class Bytes {
   readonly #octets: Uint8Array;

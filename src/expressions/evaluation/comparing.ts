@@ -1,15 +1,15 @@
-/** What comparing two values costs. */
+/** The cost of comparing two values. */
 import { type Budget, nameWork } from './budget.ts';
 import { payForSearch, searchedText } from './search.ts';
 
-/** An operator by itself: liquidjs runs several generators for each. */
+/** The fixed cost of an operator: liquidjs runs several generators for each. */
 export const operatorWork = 800;
 
-/** For each character, and for each member of a list, which liquidjs runs a generator for. */
+/** For each character, and for each member of a list, because liquidjs runs a generator for it. */
 const textWork = 4;
 const itemWork = 200;
 
-/** Spends what the operator of that name may take on its two sides. */
+/** Spends the worst-case cost of the operator on its two operands. */
 export function payForComparing(
   name: string,
   { left, right }: { left: unknown; right: unknown },
@@ -21,7 +21,7 @@ export function payForComparing(
   payForSearch(left, searchedText(right), budget);
 }
 
-/** Lists are compared member by member, objects by what they are and not by what they hold. */
+/** Lists are compared member by member, objects by identity. */
 export function payForSide(value: unknown, budget: Budget, times = 1): void {
   if (typeof value === 'string') {
     budget.use(value.length * textWork * times);
@@ -29,7 +29,7 @@ export function payForSide(value: unknown, budget: Budget, times = 1): void {
     budget.use((value.length + 1) * itemWork * times);
     for (const item of value) payForSide(item, budget, times);
   } else if (typeof value === 'object' && value !== null) {
-    // To compare it with `empty` its names are listed, and here they are as well.
+    // A comparison with `empty` lists the names of the object, and so does this code.
     budget.use(Object.keys(value).length * 2 * nameWork * times);
   }
 }

@@ -1,4 +1,4 @@
-/** Where an expression looks up names: liquidjs's context, closed where it trusts what it is given. */
+/** Resolves names for an expression: liquidjs's context, restricted where it trusts its input. */
 import { Context, Drop, type Liquid, type Scope as LiquidScope } from 'liquidjs';
 import { nameWork } from './budget.ts';
 import type { Evaluation } from './evaluation.ts';
@@ -6,10 +6,10 @@ import type { Evaluation } from './evaluation.ts';
 /** Reading one member: liquidjs runs a generator for each step of a path. */
 const readWork = 700;
 
-/** Looking for a name in one more of the loops around it. */
+/** Looking up a name in one more enclosing loop. */
 const scopeWork = 30;
 
-/** What `forloop` offers. Its other members are methods liquidjs would call for any caller. */
+/** The members of `forloop` that expressions may read. The others are methods, which liquidjs would call. */
 const loopMembers = new Set<unknown>([
   'first',
   'index',

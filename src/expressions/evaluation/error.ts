@@ -1,10 +1,10 @@
-/** How an expression fails on the data it meets. */
+/** The error of an expression that cannot be evaluated with its data. */
 
 /**
  * An expression that compiled could not be evaluated with this data: a filter refused its input, or
- * a limit was reached. The message names filters, arguments and limits and never holds data; it has
- * no cause, because the engine's own messages quote values. The caller decides between a response 400
- * and leaving the value out.
+ * a limit was reached. The message names filters, arguments, and limits, and never contains data. It has
+ * no cause, because the engine's own messages quote values. The calling code either responds with 400
+ * or omits the value.
  */
 export class ExpressionError extends Error {
   readonly public: string;

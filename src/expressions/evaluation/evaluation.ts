@@ -1,4 +1,4 @@
-/** What an expression is evaluated with. */
+/** The input of an evaluation: variables, budget, and randomness. */
 import type { Json } from '../../base/json.ts';
 import { pooledRandom, type Random } from '../../base/random.ts';
 import { Budget, workMax } from './budget.ts';
@@ -19,12 +19,12 @@ export type Evaluate = (scope: ExpressionScope, evaluation: Evaluation) => Json 
 
 const systemRandom = pooledRandom();
 
-/** A fresh budget, for a request that reads; `random` is what aliases are drawn from. */
+/** A new budget, for a request that reads. Aliases are drawn from `random`. */
 export function newEvaluation(random: Random = systemRandom): Evaluation {
   return { budget: new Budget(), random };
 }
 
-/** The same for a request that writes: what it may cost altogether is what one evaluation may. */
+/** The same for a request that writes: all of its evaluations share the budget of one. */
 export function newWriteEvaluation(): Evaluation {
   return { budget: new Budget(workMax), random: systemRandom };
 }

@@ -1,12 +1,12 @@
-/** What leaves an evaluation: JSON, or nothing. */
+/** The result of an evaluation: JSON, or undefined. */
 import { toValue } from 'liquidjs';
 import type { Json } from '../../base/json.ts';
 import { Bytes } from './bytes.ts';
 import { ExpressionError } from './error.ts';
 
 /**
- * The JSON that an engine's value stands for. Filters build lists but never objects, so an object
- * is the caller's data and is given as it is.
+ * Converts a value of the engine to JSON. Filters build lists but never objects, so an object is the
+ * caller's data and is returned unchanged.
  */
 export function jsonOf(given: unknown): Json | undefined {
   const value: unknown = toValue(given);
@@ -24,13 +24,13 @@ export function jsonOf(given: unknown): Json | undefined {
 
 const beyondAscii = /[^\p{ASCII}]/u;
 
-/** True for text that V8 takes longer for, of which a body has room for half as many characters. */
+/** True for a string that V8 stores with two bytes per character, which it processes more slowly. */
 export function isBeyondAscii(text: string): boolean {
   return beyondAscii.test(text);
 }
 
 /**
- * How a value is written between other text: nothing for null, numbers in their shortest decimal
+ * The notation of a value within a longer string: empty for null, numbers in their shortest decimal
  * form, objects and arrays as JSON.
  */
 export function textOf(given: unknown): string {

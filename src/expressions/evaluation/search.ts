@@ -1,22 +1,22 @@
-/** What finding one text in another costs: in the worst case, their lengths multiplied. */
+/** The cost of finding one string in another: in the worst case, the product of their lengths. */
 import { toValue } from 'liquidjs';
 import type { Budget } from './budget.ts';
 
-/** V8 compares about so many characters in the time of one unit of work. */
+/** V8 compares about this many characters in one unit of work. */
 const comparedPerWork = 2;
 
-/** Cutting a text at a place that was found, and the piece that comes of it. */
+/** Splitting a string at a match, and making the resulting piece. */
 const pieceWork = 60;
 
 /**
- * Spends what it may take to find `pattern` once. No shorter time is promised for any text: V8 searches
- * backwards character by character, and forwards it gives up its tables where they do not help.
+ * Spends the worst-case cost of finding `pattern` once. No string has a lower bound: V8 searches
+ * backwards character by character, and drops its forward skip tables where they do not help.
  */
 export function payForSearch(text: string, pattern: string, budget: Budget): void {
   budget.use(text.length + (text.length * pattern.length) / comparedPerWork);
 }
 
-/** Spends what it takes to cut `text` wherever `pattern` is, and to write `between` in its place. */
+/** Spends the cost of splitting `text` at each `pattern` and writing `between` in its place. */
 export function payForSplit(
   { text, pattern, between = '' }: { text: string; pattern: string; between?: string },
   budget: Budget,
@@ -34,7 +34,7 @@ export function payForSplit(
   }
 }
 
-/** The text that liquidjs makes of a value before it searches it. */
+/** The string to which liquidjs converts a value before it searches it. */
 export function searchedText(given: unknown): string {
   const value: unknown = toValue(given);
   if (value === null || value === undefined) return '';

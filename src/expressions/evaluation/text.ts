@@ -1,12 +1,12 @@
-/** The text that outputs and the words around them add up to. */
+/** Builds the string that a template renders to. */
 import { type Emitter, toValue } from 'liquidjs';
 import type { Budget } from './budget.ts';
 import { textOf } from './result.ts';
 
-/** What an output takes besides the text that is written. */
+/** The cost of an output in addition to its characters. */
 const outputWork = 400;
 
-/** Collects the pieces as liquidjs renders them, written as the language writes values. */
+/** Collects the pieces that liquidjs renders, in the language's own notation for values. */
 export class TextEmitter implements Emitter {
   buffer = '';
   readonly #budget: Budget;

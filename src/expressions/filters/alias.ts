@@ -49,8 +49,8 @@ export interface KeptDigits {
 }
 
 /**
- * A number that looks like the card's and is not one: it never passes the Luhn check, so that no
- * alias is or can be taken for a real card number, and it never is the number it stands for.
+ * A number that looks like the card's. It never passes the Luhn check, so that no alias can be a real
+ * card number or be taken for one, and it never equals the number it stands for.
  */
 export function aliasCard(text: string, { bin, last4 }: KeptDigits, random: Random): string {
   const number = withoutCharacters(text, separatorsWith(''));
@@ -69,7 +69,7 @@ export function aliasCard(text: string, { bin, last4 }: KeptDigits, random: Rand
   return inPlaceOf(text, candidates[randomBelow(random, candidates.length)] ?? '');
 }
 
-/** Puts the digits where the text has its own. */
+/** Replaces the digits of the string. */
 function inPlaceOf(text: string, number: string): string {
   let position = 0;
   return text.replace(/[0-9]/g, () => {

@@ -1,4 +1,4 @@
-/** What a filter's arguments may be: one maker per kind. */
+/** The kinds of arguments of filters, one function for each. */
 import { saysExpiry } from './convert.ts';
 import { compilePath, type JsonPath } from './json-path.ts';
 
@@ -8,9 +8,9 @@ export interface Argument<T> {
   readonly form: string;
   /** Absent when the argument is required. */
   readonly fallback: T | undefined;
-  /** Units of work for each of its characters, when it is more than one. */
+  /** Units of work for each of its characters, where that is more than one. */
   readonly weight?: number;
-  /** Gives `undefined` for a value of another kind. */
+  /** Returns `undefined` for a value of another kind. */
   read(value: unknown): T | undefined;
 }
 
@@ -19,7 +19,7 @@ export type ArgumentValues<Arguments extends readonly Argument<unknown>[]> = {
   readonly [Index in keyof Arguments]: Arguments[Index] extends Argument<infer T> ? T : never;
 };
 
-/** Longest run of characters a filter reveals, pads to or keeps. */
+/** The most characters that a filter reveals, pads to, or keeps. */
 const lengthMax = 10_000;
 const preservedMax = 100;
 

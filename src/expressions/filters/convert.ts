@@ -1,10 +1,10 @@
-/** From one kind of value to another: the filters to_*, json_stringify, pad_* and card_exp. */
+/** Conversions between kinds of values: the filters to_*, json_stringify, pad_* and card_exp. */
 import { isObject, type Json } from '../../base/json.ts';
 import { Bytes } from '../evaluation/bytes.ts';
 import { ExpressionError } from '../evaluation/error.ts';
 import { characterCount } from './mask.ts';
 
-/** Text as JSON writes it, except that a text itself stays as it is. */
+/** The value as JSON, except that a string stays as it is. */
 export function toJsonText(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
@@ -36,14 +36,14 @@ export function toBoolean(value: unknown): boolean {
   throw new ExpressionError("to_boolean needs 'true' or 'false'");
 }
 
-/** What is missing to reach `length` characters; a longer text is never cut. */
+/** The padding that is missing to reach `length` characters. A longer string is never cut. */
 export function padding(text: string, length: number, character: string): string {
   return character.repeat(length - characterCount(text, length));
 }
 
 const expiryPartPattern = /YYYY|YY|MM/g;
 
-/** Writes month and year by the pattern; `null` for a card that says no expiry. */
+/** Formats month and year by the pattern. `null` for a card without an expiry. */
 export function cardExpiry(card: unknown, pattern: string): string | null {
   if (!isObject(card)) throw new ExpressionError('card_exp needs a card');
   const month = Object.hasOwn(card, 'expiration_month') ? card['expiration_month'] : null;

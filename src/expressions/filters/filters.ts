@@ -91,15 +91,15 @@ const hashed = textOf(4);
 const spelled = textOf(10, 16);
 /** Looking up a character beyond ASCII among those that are kept. */
 const preservedWork = 16;
-/** What goes over a number more than once. */
+/** Filters that read a number more than once. */
 const masked = textOf(24, 60);
 const maskedWork = 1600;
 const drawn = textOf(150, 220);
-/** Also looks for the digits that pass no check. */
+/** Also searches for digits that fail the Luhn check. */
 const drawnCard = textOf(250);
 const drawnCardWork = 4000;
 
-/** Anything of which only a number, a boolean or a short text can be used. */
+/** Filters that only use numbers, booleans, and short strings. */
 const scalar: FilterInput<unknown> = {
   read(value, _name, { budget }) {
     if (typeof value === 'string') budget.use(value.length * 8);
@@ -112,7 +112,7 @@ const bytes: FilterInput<Buffer> = {
   refusesNull: true,
 };
 
-/** Setting up a digest costs more than digesting what is usually given. */
+/** The setup of a digest costs more than a typical input. */
 const hmacWork = 6000;
 
 const first = length('first', 0);
@@ -194,7 +194,7 @@ const rows = {
   to_string: filter(scalar, [], (value) => convert.toText(value)),
 };
 
-/** Our filters by name. */
+/** The vault's own filters by name. */
 export const filters: ReadonlyMap<string, ExpressionFilter> = new Map(
   Object.entries(rows).map(([name, make]) => [name, make(name)]),
 );
@@ -215,7 +215,7 @@ function valuesOf(
   });
 }
 
-/** Shorter numbers are refused: the issuer's digits of a short number would be most of it. */
+/** Shorter numbers are rejected: the issuer's digits would be most of a short number. */
 function binOf(text: string, separator: string): string {
   const number = withoutCharacters(text, separatorsWith(separator));
   if (!/^[0-9]{12,19}$/.test(number)) throw new ExpressionError('card_bin needs a card number');

@@ -18,11 +18,11 @@ type FilterPart = InstanceType<typeof expressions.FilterExpression>;
 
 const pathLengthMax = 1000;
 const segmentsMax = 100;
-/** Units of work for a node: json-p3 makes an object and a path of names for each. */
+/** Units of work for a node: json-p3 creates an object and a path of names for each. */
 const nodeWork = 64;
 /** For each segment before it: the path of a node is copied from the node above. */
 const levelWork = 2;
-/** For a member of an object, of which the names are listed first, so many times as much. */
+/** A factor for a member of an object, whose names are listed first. */
 const namedFactor = 3;
 /** How many compiled paths are cached, see {@link LruCache}. */
 const pathsKeptMax = 200_000;
@@ -31,17 +31,17 @@ interface Selection {
   readonly selector: Selector;
   /** Units of work for each member the selector looks at. */
   readonly cost: number;
-  /** How often it goes through the whole of each member, to compare or to measure it. */
+  /** How often it visits each member as a whole, to compare or to measure it. */
   readonly comparisons: number;
 }
 
-/** A path ready to be followed. */
+/** A compiled path. */
 export interface JsonPath {
   readonly segments: readonly { readonly descends: boolean; readonly selections: Selection[] }[];
 }
 
 const environment = new JSONPathEnvironment();
-// match() and search() run a caller's regular expression over data, for as long as it takes.
+// match() and search() would run a caller's regular expression over data without a limit of time.
 environment.functionRegister.delete('match');
 environment.functionRegister.delete('search');
 
@@ -119,8 +119,8 @@ function planOf(segment: JSONPathQuery['segments'][number]): JsonPath['segments'
 }
 
 /**
- * A filter may only look at its own member and by a singular path. Then what it costs is known
- * beforehand; `$[?count($..*) > 1]` would go through everything once for each member.
+ * A filter may only read its own member, by a singular path, so that its cost is known in advance.
+ * `$[?count($..*) > 1]` would visit everything once for each member.
  */
 function costOf(part: FilterPart): Omit<Selection, 'selector'> {
   if (part instanceof expressions.FilterQuery) {
@@ -151,7 +151,7 @@ function partsOf(part: FilterPart): readonly FilterPart[] {
 
 interface NodeSelection {
   readonly selections: readonly Selection[];
-  /** For each node that is made. */
+  /** For each created node. */
   readonly work: number;
   readonly budget: Budget;
 }
@@ -188,7 +188,7 @@ function widthOf(value: unknown, selector: Selector): number {
   if (selector instanceof selectors.NameSelector) return 1;
   if (selector instanceof selectors.IndexSelector) return 1;
   if (typeof value !== 'object' || value === null) return 1;
-  // Listing the names of an object takes as much when it has none.
+  // Listing the names of an object costs the same when it has none.
   return Array.isArray(value) ? 1 + value.length : (1 + Object.keys(value).length) * namedFactor;
 }
 

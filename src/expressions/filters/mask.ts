@@ -1,7 +1,7 @@
-/** Hiding most of a text: the filters reveal, reveal_last, card_mask and last4. */
+/** Filters that hide most of a string: reveal, reveal_last, card_mask and last4. */
 import { cardBin } from '../../base/checks.ts';
 
-/** What separates the digits of a card number. */
+/** The separators between the digits of a card number. */
 const cardSeparators = ' -';
 
 const hyphen = codePointOf('-');
@@ -9,8 +9,8 @@ const noCharacters: ReadonlySet<number> = new Set();
 const cardSeparatorsAlone = codePointsOf(cardSeparators);
 
 /**
- * Keeps the last `count` characters, replaces the rest, and keeps hyphens where they are. A text
- * of no more than `count` characters is given whole, as the public product does.
+ * Keeps the last `count` characters and all hyphens, and replaces the rest. A string of at most
+ * `count` characters is returned whole, as the public product does.
  */
 export function revealLast(text: string, count: number, mask: string): string {
   const hidden = { from: 0, to: indexFromEnd(text, count) };
@@ -30,7 +30,7 @@ export interface RevealedEnds {
   readonly preserved: string;
 }
 
-/** Keeps both ends and the preserved characters; hides everything when that would hide nothing. */
+/** Keeps both ends and the preserved characters. Hides everything where that would hide nothing. */
 export function reveal(text: string, { first, last, mask, preserved }: RevealedEnds): string {
   const from = indexFromStart(text, first);
   const to = indexFromEnd(text, last);
@@ -49,7 +49,7 @@ export interface RevealedCard {
   readonly preserved: string;
 }
 
-/** Keeps the issuer's digits, the last four, or both; separators count for neither. */
+/** Keeps the issuer's digits, the last four, or both. Separators do not count as digits. */
 export function cardMask(text: string, { bin, last4, mask, preserved }: RevealedCard): string {
   const other = codePointOf(mask);
   const kept = preserved === '' ? noCharacters : codePointsOf(preserved);
@@ -66,24 +66,24 @@ export function cardMask(text: string, { bin, last4, mask, preserved }: Revealed
   return first >= lastAt || masked === text ? maskOf(text, mask) : masked;
 }
 
-/** Where characters are replaced, in code units. */
+/** The range of replaced characters, in code units. */
 export interface MaskedRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** What a character is replaced by that is to be left out. */
+/** Returned in place of a character that is removed. */
 const nothing = -1;
 
 const unitsMax = 4096;
-/** Code units on their way into a text, one after another: nothing waits between them, so one place does for all. */
+/** A buffer of code units that all calls share, because none of them waits while it uses the buffer. */
 const units = new Uint16Array(unitsMax);
 const wide = Buffer.from(units.buffer);
 const narrow = Buffer.alloc(unitsMax);
 
 /**
- * The text with characters of a range replaced, as code points, by what `replace` gives. They are written
- * as numbers: a text for each of them takes several times as long.
+ * The string with the code points of a range replaced by the result of `replace`. They are written as
+ * numbers, because a string for each of them takes several times as long.
  */
 export function replaceCharacters(
   text: string,
@@ -118,14 +118,14 @@ export function replaceCharacters(
   return replaced + text.slice(at);
 }
 
-/** In the form that takes V8 half the memory where it can. */
+/** As a string of one byte per character where possible, which takes half the memory. */
 function unitsAsText(count: number, bits: number): string {
   if (bits > 0xff) return wide.toString('utf16le', 0, 2 * count);
   narrow.set(units.subarray(0, count));
   return narrow.toString('latin1', 0, count);
 }
 
-/** What stands between the digits of a card number, with more such characters. */
+/** The separators between the digits of a card number, including less common ones. */
 export function separatorsWith(others: string): ReadonlySet<number> {
   return others === '' ? cardSeparatorsAlone : codePointsOf(cardSeparators + others);
 }
@@ -149,7 +149,7 @@ function maskOf(text: string, mask: string): string {
   return mask.repeat(characterCount(text, text.length));
 }
 
-/** Characters in a text, counted no further than up to `most`. */
+/** The number of characters in a string, counted up to `most`. */
 export function characterCount(text: string, most: number): number {
   let count = 0;
   for (let at = 0; at < text.length && count < most; count += 1) at += isPair(text, at) ? 2 : 1;

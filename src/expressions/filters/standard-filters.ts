@@ -1,4 +1,4 @@
-/** Liquid's own filters that the language has, and what each may cost. */
+/** The standard Liquid filters of the language, with their costs. */
 import { type FilterImplOptions, filters as liquidFilters, toValue } from 'liquidjs';
 import { argumentWork, type Budget, filterWork } from '../evaluation/budget.ts';
 import { payForSide } from '../evaluation/comparing.ts';
@@ -9,29 +9,29 @@ import { isBeyondAscii } from '../evaluation/result.ts';
 import { payForSearch, payForSplit, searchedText } from '../evaluation/search.ts';
 import { uniq } from './uniq.ts';
 
-/** Writing an entity in place of a character. */
+/** Replacing a character with an entity. */
 const escapedWork = 32;
 
-/** Comparing two members of a list that is sorted. */
+/** Comparing two members while a list is sorted. */
 const comparisonWork = 16;
 
-/** Changing the case of a letter in a text with letters beyond ASCII. */
+/** Changing the case of a letter in a string with non-ASCII letters. */
 const beyondAsciiWork = 12;
 
-/** Putting a character among those that are trimmed, encoding one for an address, and making a word. */
+/** Adding a character to the set to trim, percent-encoding a character, and creating a word. */
 const trimmedWork = 350;
 const encodedWork = 36;
 const encodedBeyondAsciiWork = 60;
 const wordWork = 40;
 
-/** Parsing a character of the name of a member, which liquidjs does in each call. */
+/** Parsing a character of a member's name, which liquidjs does in each call. */
 const propertyWork = 400;
 
-/** The longest name of a member, and the longest pattern of a date. */
+/** The most characters of a member's name, and of a date pattern. */
 const propertyLengthMax = 400;
 const datePatternLengthMax = 200;
 
-/** What a filter is given: the text or list piped into it, and its arguments. */
+/** The input of a filter: the string or list piped into it, and its arguments. */
 interface FilterArguments {
   readonly value: unknown;
   readonly given: readonly unknown[];
@@ -39,29 +39,29 @@ interface FilterArguments {
 }
 
 interface StandardFilter {
-  /** How many times going through the whole input is charged. */
+  /** How many times a visit of the whole input is charged. */
   readonly weight: number;
-  /** What takes lists as they are; all others make a text or a number of what they are given. */
+  /** True for filters that take lists as they are. All others convert their input to a string or a number. */
   readonly takes?: 'a list' | 'lists';
   /** Units of work for each of its members, in addition. */
   readonly memberWork?: number;
-  /** The longest text the first argument may be, where the filter reads it once per member. */
+  /** The most characters of the first argument, where the filter reads it once per member. */
   readonly firstArgumentMax?: number;
-  /** How many of the arguments are numbers, of which liquidjs would read a text once per character. */
+  /** How many arguments are numbers. liquidjs would parse a string in their place once per character. */
   readonly numbers?: number;
-  /** What the filter costs in addition, where that depends on its input. */
+  /** The additional cost that depends on the input. */
   pay?(given: FilterArguments): void;
 }
 
 const plain: StandardFilter = { weight: 1 };
-/** What is done to a text character by character. */
+/** Filters that process a string character by character. */
 const spelled: StandardFilter = { weight: 6 };
-/** What is written in place of a character costs more than the character. */
+/** The replacement of a character costs more than the character. */
 const escaping: StandardFilter = {
   ...spelled,
   pay: ({ value, budget }) => budget.use(countMarkup(searchedText(value)) * escapedWork),
 };
-/** V8 takes much longer for the case of letters where any of a text is beyond ASCII. */
+/** V8 changes case much more slowly when a string contains a non-ASCII character. */
 const cased: StandardFilter = {
   weight: 2,
   pay: ({ value, budget }) => {
@@ -69,11 +69,11 @@ const cased: StandardFilter = {
     if (isBeyondAscii(text)) budget.use(text.length * beyondAsciiWork);
   },
 };
-/** What looks at a value without going through it. */
+/** Filters that inspect a value without visiting its members. */
 const looking: StandardFilter = { weight: 0, takes: 'lists' };
-/** What makes a list of the same members in another order or number. */
+/** Filters that return the same members in another order or number. */
 const ofList: StandardFilter = { weight: 0, takes: 'a list', memberWork: 16 };
-/** What is removed from the ends is looked up among these characters. */
+/** Each character at the ends is looked up in this set. */
 const trimming: StandardFilter = {
   ...spelled,
   pay: ({ given: [characters], budget }) => {
@@ -81,7 +81,7 @@ const trimming: StandardFilter = {
   },
 };
 
-/** Builds a context for each member. */
+/** Creates a context for each member. */
 const perMember: StandardFilter = {
   weight: 2,
   takes: 'lists',
@@ -89,9 +89,9 @@ const perMember: StandardFilter = {
   firstArgumentMax: propertyLengthMax,
   pay: ({ value, given: [property, expected], budget }) => {
     budget.use(lengthOf(property) * propertyWork);
-    // A list that is expected is compared with what each member has.
+    // An expected list is compared with the property of each member.
     payForSide(toValue(expected), budget, membersOf(value));
-    // liquidjs reads it as an expression, in which a range may count for as long as it likes.
+    // liquidjs parses it as an expression, in which a range could iterate without a limit.
     if (!searchedText(property).includes('..')) return;
     throw new ExpressionError('the name of the member must not be a range');
   },
@@ -108,12 +108,12 @@ const sorting: StandardFilter = {
     const comparisons = Math.ceil(Math.log2(value.length + 1));
     budget.use(value.length * comparisons * comparisonWork);
     budget.useFor(value, comparisons);
-    // To compare a list JavaScript makes a text of it each time.
+    // JavaScript converts a list to a string for each comparison.
     for (const member of value) budget.useForLists(member, 2 * comparisons);
   },
 };
 
-/** Also writes both texts in small letters for each comparison. */
+/** Also converts both strings to lower case for each comparison. */
 const sortingNaturally: StandardFilter = {
   ...sorting,
   pay: (given) => {
@@ -126,7 +126,7 @@ const sortingNaturally: StandardFilter = {
   },
 };
 
-/** Adds numbers, for which JavaScript makes texts of lists. */
+/** Adds numbers. JavaScript converts lists among them to strings. */
 const adding: StandardFilter = {
   ...perMember,
   memberWork: 800,
@@ -148,8 +148,8 @@ const splitting: StandardFilter = {
 };
 
 /**
- * Every filter of Shopify's Liquid that has a meaning without a shop. Those that take an expression
- * as text (`where_exp` and its like) would run data as code, and `sample` is not cryptographic.
+ * Every filter of Shopify's Liquid that is meaningful without a shop. Filters that take an expression
+ * as a string (such as `where_exp`) would run data as code, and `sample` is not cryptographically random.
  */
 const standardFilters: Readonly<Record<string, StandardFilter>> = {
   abs: plain,
@@ -216,7 +216,7 @@ const standardFilters: Readonly<Record<string, StandardFilter>> = {
   where: perMember,
 };
 
-/** The filters as liquidjs needs them; each is charged for before it runs. */
+/** The filters in liquidjs's form. Each is charged before it runs. */
 export const boundedFilters: ReadonlyMap<string, FilterImplOptions> = new Map(
   Object.entries(standardFilters).map(([name, row]) => [name, bounded(name, row)]),
 );
@@ -250,13 +250,13 @@ function bounded(name: string, row: StandardFilter): FilterImplOptions {
   };
 }
 
-/** How many members liquidjs sees: what is not a list is the only one of its own. */
+/** The number of members that liquidjs processes: a value that is not a list counts as a list of itself. */
 function membersOf(given: unknown): number {
   const value: unknown = toValue(given);
   return Array.isArray(value) ? value.length : 1;
 }
 
-/** What is done to a text character by character, and more to what matches. */
+/** The cost per character, with an additional cost per match. */
 function counting(pattern: RegExp, work: number, beyondAsciiWork = work): StandardFilter {
   return {
     ...spelled,
@@ -281,7 +281,7 @@ function numberOf(argument: unknown): unknown {
   return value === undefined ? undefined : Number(value);
 }
 
-/** The length of an argument once liquidjs has made it a text; a list or an object has no bound. */
+/** The length of an argument after liquidjs has converted it to a string. A list or an object has no bound. */
 function lengthOf(argument: unknown): number {
   const value: unknown = toValue(argument);
   if (typeof value === 'object' && value !== null) return Number.POSITIVE_INFINITY;

@@ -2,8 +2,8 @@
 import { toValue } from 'liquidjs';
 
 /**
- * As liquidjs does it, but with numbers kept by their text: V8 hashes small integers without a seed, so
- * that a list could be made of which each member is compared with all before it.
+ * Like liquidjs, but with numbers compared as strings: V8 hashes small integers without a seed, so an
+ * attacker could make a list in which each member is compared with all members before it.
  */
 export function uniq(value: unknown): unknown[] {
   const list: unknown = toValue(value);

@@ -5,7 +5,7 @@ import {
   bodyWithExpressionsBytesMax,
   formOf,
   hasExpressions,
-} from '../../expressions/request-texts/forms.ts';
+} from '../../expressions/request-parts/forms.ts';
 import type { CallBody } from '../../proxies/calls/proxy-call.ts';
 import { bytesOf, connectionEnded } from '../protocol/body.ts';
 import type { RequestContext } from '../protocol/request-context.ts';

@@ -8,10 +8,10 @@ import {
   type CompiledText,
   evaluateText,
   readText,
-} from '../../expressions/request-texts/compile.ts';
-import { expressionsMax } from '../../expressions/request-texts/expressions.ts';
-import { hasExpressions, type TextForm } from '../../expressions/request-texts/forms.ts';
-import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+} from '../../expressions/request-parts/compile.ts';
+import { expressionsMax } from '../../expressions/request-parts/expressions.ts';
+import { hasExpressions, type TextForm } from '../../expressions/request-parts/forms.ts';
+import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import { isOfServer } from '../../rules/caller.ts';
 import { invalidCall } from './called-proxy.ts';
 import { checkSegments } from './destination.ts';

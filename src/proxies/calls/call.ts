@@ -4,7 +4,7 @@ import type { EncryptedTools } from '../../access/client-keys/use-encrypted.ts';
 import type { Clock, Instant } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
-import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import { refusalWhereOff } from '../../reactors/code/check.ts';
 import { isOfServer } from '../../rules/caller.ts';
 import { failureOf } from '../../rules/log-entries.ts';

@@ -2,8 +2,8 @@
 
 import type { Json, JsonObject } from '../../base/json.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
-import { compileValue, evaluateValue } from '../../expressions/request-texts/compile.ts';
-import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+import { compileValue, evaluateValue } from '../../expressions/request-parts/compile.ts';
+import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { DecideOutcome } from '../../rules/operation.ts';
 import { createTokens, type TokenWriting } from '../../tokens/create.ts';

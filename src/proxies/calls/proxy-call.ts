@@ -1,7 +1,7 @@
 /** The input and the outcome of a decision about a proxy call. */
 import type { Readable } from 'node:stream';
 import type { VaultError } from '../../base/errors.ts';
-import type { TextForm } from '../../expressions/request-texts/forms.ts';
+import type { TextForm } from '../../expressions/request-parts/forms.ts';
 import type { ForwardResponse } from '../../outbound/response.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { CalledProxy } from './called-proxy.ts';

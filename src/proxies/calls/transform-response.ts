@@ -7,8 +7,8 @@ import {
   compileValue,
   evaluateText,
   evaluateValue,
-} from '../../expressions/request-texts/compile.ts';
-import type { RequestScope } from '../../expressions/request-texts/scope.ts';
+} from '../../expressions/request-parts/compile.ts';
+import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import type { CodeResponse } from '../../reactors/runs/outcome.ts';
 import { appendJson } from '../transforms/append.ts';
 import type { CodeTransform, ResponseTransform } from '../transforms/definitions.ts';

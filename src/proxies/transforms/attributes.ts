@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import type { ValidationErrors } from '../../base/validation-errors.ts';
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { type Step, singularSteps } from '../../expressions/filters/json-path.ts';
-import { compileText } from '../../expressions/request-texts/compile.ts';
+import { compileText } from '../../expressions/request-parts/compile.ts';
 import { isHeaderName } from './append.ts';
 import { compilePattern, PatternError } from './mask.ts';
 

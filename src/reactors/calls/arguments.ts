@@ -10,9 +10,9 @@ import {
   type CompiledText,
   evaluateText,
   readText,
-} from '../../expressions/request-texts/compile.ts';
-import { hasExpressions } from '../../expressions/request-texts/forms.ts';
-import { parseWritten } from '../../expressions/request-texts/json.ts';
+} from '../../expressions/request-parts/compile.ts';
+import { hasExpressions } from '../../expressions/request-parts/forms.ts';
+import { parseWritten } from '../../expressions/request-parts/json.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';

@@ -1,4 +1,4 @@
-/** The text of a request with expressions in it: compiled once, written with the values it refers to. */
+/** A part of a request (path, query, header, or body) with expressions in it, compiled and written with values. */
 import type { Json } from '../../base/json.ts';
 import type { Evaluation } from '../evaluation/evaluation.ts';
 import { newEvaluation } from '../evaluation/evaluation.ts';

@@ -1,4 +1,4 @@
-/** What kind of text a part of a request is: it decides how values are written there. */
+/** The formats of the parts of a request, which decide how values are escaped in them. */
 
 /** The last three are no bodies: a path or a part of one, a query without `?`, and the value of a header. */
 export type TextForm = 'json' | 'xml' | 'form' | 'text' | 'path' | 'query' | 'header';

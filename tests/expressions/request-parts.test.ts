@@ -8,13 +8,13 @@ import {
   compileValue,
   evaluateText,
   evaluateValue,
-} from '../../src/expressions/request-texts/compile.ts';
+} from '../../src/expressions/request-parts/compile.ts';
 import {
   formOf,
   hasExpressions,
   type TextForm,
-} from '../../src/expressions/request-texts/forms.ts';
-import type { RequestScope } from '../../src/expressions/request-texts/scope.ts';
+} from '../../src/expressions/request-parts/forms.ts';
+import type { RequestScope } from '../../src/expressions/request-parts/scope.ts';
 
 const card = { number: '4242424242424242', expiration_month: 12, flags: [true, null] };
 const values: Readonly<Record<string, Json>> = {

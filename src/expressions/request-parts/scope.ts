@@ -1,4 +1,4 @@
-/** What expressions of a request may name besides tokens, and what those names give. */
+/** The variables that expressions of a request may name besides tokens. */
 import { Tokenizer, TypeGuards } from 'liquidjs';
 import { isObject, type Json } from '../../base/json.ts';
 import { ExpressionError } from '../evaluation/error.ts';
@@ -8,14 +8,14 @@ import type { ValueToken } from '../syntax-flaws.ts';
 
 type TextsByName = Readonly<Record<string, string>>;
 
-/** What is absent is not available where the text is used: naming it is an error. */
+/** An absent member is not available where the string is used: naming it is an error. */
 export interface RequestScope {
   readonly valueOf: (reference: Reference) => Json | undefined;
   /** Of the proxy: `config: NAME` and `proxy.config.NAME`. */
   readonly config?: TextsByName;
-  /** `proxy.request`: headers by their names as they were sent, and the body: as text where it is sent. */
+  /** `proxy.request`: the headers by name as they were sent, and the body as a string. */
   readonly request?: { readonly headers: TextsByName; readonly body?: Json };
-  /** What the caller sent encrypted, decrypted. */
+  /** The decrypted form of what the caller sent encrypted. */
   readonly encrypted?: Json;
   /** The tokens that transforms made, by the identifiers of the transforms. */
   readonly transforms?: ReadonlyMap<string, Json>;
@@ -23,7 +23,7 @@ export interface RequestScope {
   readonly res?: Json;
 }
 
-/** Those names that are variables of the language, so that filters can be given them, too. */
+/** The names that are variables of the language, so that they can also be arguments of filters. */
 export type Variables = ExpressionScope;
 
 export function variablesOf({ config, request, encrypted, res }: RequestScope): Variables {
@@ -37,14 +37,14 @@ export function variablesOf({ config, request, encrypted, res }: RequestScope): 
 
 const roots = new Set(['proxy', 'encrypted', 'res']);
 
-/** True where an expression begins with a variable; all other words are ids of tokens. */
+/** True where an expression begins with a variable. All other words are ids of tokens. */
 export function beginsWithVariable(text: string, at: number): boolean {
   const pattern = /\s*(?:proxy|encrypted|res)\s*(?:[.[|]|\}\})/y;
   pattern.lastIndex = at;
   return pattern.test(text);
 }
 
-/** The names of one path of variables, as far as they are written out. */
+/** The names in one path of variables, as far as they are literal. */
 export type VariablePath = readonly string[];
 
 export interface VariablesRead {
@@ -54,7 +54,7 @@ export interface VariablesRead {
 }
 
 /**
- * What an expression reads: `content` is all between its braces, a valid value with filters.
+ * The variables that an expression reads. `content` is everything between its braces, a valid value with filters.
  *
  * @throws ExpressionError for a name that no request has.
  */
@@ -101,7 +101,7 @@ export function checkPath(path: VariablePath, variables: Variables): void {
   const [root = '', ...steps] = path;
   const variable = variables[root];
   if (variable === undefined) throw new ExpressionError(`"${root}" is not available here`);
-  // What is missing in data is null, as everywhere; headers and configuration are known by name.
+  // Missing data is null, as everywhere. Headers and configuration are known by name.
   if (root !== 'proxy') return;
   let value: Json | undefined = variable;
   for (const step of steps) {

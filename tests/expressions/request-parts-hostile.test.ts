@@ -9,13 +9,13 @@ import {
   compileText,
   evaluateText,
   readText,
-} from '../../src/expressions/request-texts/compile.ts';
-import { expressionsMax } from '../../src/expressions/request-texts/expressions.ts';
+} from '../../src/expressions/request-parts/compile.ts';
+import { expressionsMax } from '../../src/expressions/request-parts/expressions.ts';
 import {
   bodyWithExpressionsBytesMax,
   type TextForm,
-} from '../../src/expressions/request-texts/forms.ts';
-import type { RequestScope } from '../../src/expressions/request-texts/scope.ts';
+} from '../../src/expressions/request-parts/forms.ts';
+import type { RequestScope } from '../../src/expressions/request-parts/scope.ts';
 import { mutated, sentinel } from './generate.ts';
 
 /** Of a text alone: the value at its only expression, whatever it is. */

@@ -1,4 +1,4 @@
-/** One expression of a request's text: found, compiled, and evaluated where it stands. */
+/** One expression in a part of a request: found, compiled, and evaluated in its context. */
 import assert from 'node:assert/strict';
 import { VaultError } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';

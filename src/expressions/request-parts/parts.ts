@@ -1,4 +1,4 @@
-/** What a text is made of once it is read: words as they were written, and what is evaluated between them. */
+/** The pieces of a parsed part of a request: literal strings and the expressions between them. */
 import { ExpressionError } from '../evaluation/error.ts';
 import { textOf } from '../evaluation/result.ts';
 import type { Encoding } from './encodings.ts';

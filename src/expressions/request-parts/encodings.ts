@@ -1,4 +1,4 @@
-/** How an expression is spelled where it stands: as it is, or with the escapes of JSON, XML or an address. */
+/** How an expression is escaped in its context: not at all, or as in JSON, XML, or a URL. */
 import { markPattern, rawEndPattern } from '../reading.ts';
 
 export interface Encoding {

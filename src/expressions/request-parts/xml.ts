@@ -10,7 +10,7 @@ import {
 } from './expressions.ts';
 import { type TextPart, writtenPiece } from './parts.ts';
 
-/** What begins with `<` and is no tag, with its end. Only in CDATA sections there may be expressions. */
+/** Sections that begin with `<` and are not tags, with their ends. Only CDATA sections may contain expressions. */
 const sections = [
   { begin: '<!--', end: '-->' },
   { begin: '<![CDATA[', end: ']]>' },
@@ -31,7 +31,7 @@ class XmlReader {
   readonly #gathered: TextReferences;
   #at = 0;
   #kept = 0;
-  /** Where the next expression begins; before it nothing but the structure is looked at. */
+  /** The start of the next expression. Before it, only the structure is parsed. */
   #mark: number;
 
   constructor(text: string, gathered: TextReferences) {
@@ -40,7 +40,7 @@ class XmlReader {
     this.#mark = text.indexOf('{{');
   }
 
-  /** Reads text up to a tag, a section, or a tag. False once there are no more expressions. */
+  /** Reads characters up to a section or a tag. False once there are no more expressions. */
   readNext(): boolean {
     if (this.#mark < 0) {
       this.parts.push(this.#text.slice(this.#kept));
@@ -73,7 +73,7 @@ class XmlReader {
     this.#goTo(close + end.length);
   }
 
-  /** A document type, whose subset has declarations, comments and quoted values. */
+  /** A document type, whose internal subset has declarations, comments, and quoted values. */
   #readDeclaration(): void {
     let depth = 0;
     let at = this.#at + 2;

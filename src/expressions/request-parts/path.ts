@@ -1,4 +1,4 @@
-/** A path of an address: no value adds a segment, removes one, or leads out of the path. */
+/** The path of a URL: no value adds a segment, removes one, or climbs out of the path. */
 import { ExpressionError } from '../evaluation/error.ts';
 import { percents } from './encodings.ts';
 import { type Evaluating, piecesOf, type TextPiece, type TextReferences } from './expressions.ts';
@@ -10,7 +10,7 @@ export function readPath(text: string, gathered: TextReferences): TextPart[] {
   return [(evaluating) => writePath(pieces, evaluating)];
 }
 
-/** What URLs take for a slash. */
+/** The characters that URL parsers treat as a slash. */
 const slashPattern = /[/\\]/;
 
 function writePath(pieces: readonly TextPiece[], evaluating: Evaluating): string {
@@ -30,7 +30,7 @@ function writePath(pieces: readonly TextPiece[], evaluating: Evaluating): string
   return written.join('');
 }
 
-/** Of dots alone it leads upwards, encoded or not; an empty one vanishes where slashes are merged. */
+/** A segment of dots leads upwards, encoded or not. An empty one vanishes where slashes are merged. */
 const notASegmentPattern = /^(?:\.|%2[eE]){0,2}$/;
 
 function checkSegment({ text, evaluated }: { text: string; evaluated: boolean }): void {
