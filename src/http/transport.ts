@@ -34,6 +34,8 @@ import { createStreaming, type Streaming } from './protocol/streaming.ts';
 /** A token id of 400 characters, each percent-encoded as four bytes of UTF-8. */
 const pathParamLengthMax = 4800;
 const headerBytesMax = 16_384;
+/** What the head of a request costs that may never begin, in milliseconds. */
+const aheadMs = 0.03;
 /** How long a client may take to send a request. */
 export const requestTimeoutMs = 30 * second;
 /** How long requests may go on while the server stops: Docker kills after 10 s, Kubernetes after 30 s. */
@@ -112,7 +114,9 @@ export function createTransport(options: TransportOptions): Transport {
   const early = createEarlyResponses();
   const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
-  const turns = createPipelining();
+  const turns = createPipelining({
+    onAhead: (request) => shares.connect(addressOf(request), aheadMs),
+  });
   /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const address = addressOf(request);
@@ -176,9 +180,11 @@ export function createTransport(options: TransportOptions): Transport {
       failed(error);
     }
   };
-  const server = createNodeServer(options, { patienceMs, checkMs }, (request, response) =>
-    turns.take(request, response, () => handle(request, response)),
-  );
+  const receive = (request: IncomingMessage, response: ServerResponse) =>
+    turns.take(request, response, () => handle(request, response));
+  const server = createNodeServer(options, { patienceMs, checkMs }, receive);
+  // An expectation that the vault does not know is ignored (RFC 9110, section 10.1.1). Node would refuse it itself.
+  server.on('checkExpectation', receive);
   guardConnections(server, {
     limits: connectionLimitsOf(descriptorsMax(), options.threads ?? 1),
     shares,
@@ -274,6 +280,8 @@ function createNodeServer(
   const limits = {
     IncomingMessage: RequestOfChunks,
     maxHeaderSize: headerBytesMax,
+    // Node would respond itself, to any number of requests at once, of which nobody would be charged.
+    requireHostHeader: false,
     requestTimeout: patienceMs,
     headersTimeout: patienceMs,
     keepAliveTimeout: keepAliveMs,

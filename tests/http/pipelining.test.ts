@@ -41,6 +41,49 @@ onBothEngines('several requests in one packet', (engine) => {
   });
 });
 
+const unusual: Readonly<Record<string, string>> = {
+  'an expectation that is not known': 'GET /openapi.json HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n',
+  'no Host': 'GET /openapi.json HTTP/1.1\r\n\r\n',
+};
+
+onBothEngines('Requests that Node would respond to itself', (engine) => {
+  for (const [name, request] of Object.entries(unusual)) {
+    test(`take their turn like all others: ${name}`, async (t) => {
+      const vault = await startVault(t, engine);
+      const { socket, answer } = await connectTo(vault.url);
+      socket.write(request.repeat(1_000));
+      const answered = [...(await answer).matchAll(/HTTP\/1\.1 (\d{3}) /g)].length;
+      assert.ok(answered < 100, `${answered} of 1,000`);
+      const one = await connectTo(vault.url);
+      one.socket.write(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+      assert.match(await one.answer, /^HTTP\/1\.1 [24]00 .*\r\nsvc-trace-id: /s);
+    });
+  }
+});
+
+test('requests behind those that may wait are not parsed, and each that waits is charged', async (t) => {
+  let ahead = 0;
+  const turns = createPipelining({
+    onAhead: () => {
+      ahead += 1;
+    },
+  });
+  let parsed = 0;
+  const server = createServer((request, response) => {
+    parsed += 1;
+    turns.take(request, response, () => undefined);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.on('error', () => undefined);
+  client.write('GET / HTTP/1.1\r\nHost: vault\r\n\r\n'.repeat(2_000));
+  client.resume();
+  await once(client, 'close');
+  assert.ok(parsed < 100, `${parsed} of 2,000`);
+  assert.equal(ahead, parsed - 1);
+});
+
 test('what follows a response that ends its connection is not begun, as it could never end', async (t) => {
   const turns = createPipelining();
   const begun: string[] = [];

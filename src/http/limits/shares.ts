@@ -89,7 +89,7 @@ export interface Shares {
     begin: (share: RequestShare) => void,
     refuse: (error: VaultError) => void,
   ): () => void;
-  /** Charges an address for a connection. False where it has used more than its part. */
+  /** Charges an address for a connection, or for what it sends ahead. False where it has used more than its part. */
   connect(address: string, ms: number): boolean;
   /** True for an address from which a private or management key has come. */
   isKnown(address: string): boolean;

@@ -17,14 +17,20 @@ export interface PipelinedRequests {
   isIdle(socket: Socket): boolean;
 }
 
+export interface PipeliningOptions {
+  /** Called with each request that was sent before the response to the one before: it may never begin. */
+  readonly onAhead?: (request: IncomingMessage) => void;
+}
+
 /**
  * Node hands over all requests that one read of a connection yields before it writes anything of the first response:
  * a thousand in 60 kB. If all began at once, a client that never reads would make the vault hold every response.
  */
-export function createPipelining(): PipelinedRequests {
+export function createPipelining({ onAhead = nothing }: PipeliningOptions = {}): PipelinedRequests {
   const connections = new WeakMap<Socket, Turns>();
   return {
-    take: ({ socket }, response, begin) => {
+    take: (request, response, begin) => {
+      const { socket } = request;
       const connection = connectionOf(socket);
       const turns = connections.get(connection);
       if (turns === undefined) {
@@ -34,8 +40,12 @@ export function createPipelining(): PipelinedRequests {
       }
       const before = turns.last;
       turns.last = response;
-      if (before.closed) begin();
-      else if (turns.waiting === waitingMax) socket.destroy();
+      if (before.closed) {
+        begin();
+        return;
+      }
+      onAhead(request);
+      if (turns.waiting === waitingMax) cut(socket);
       else {
         turns.waiting += 1;
         before.once('close', () => {
@@ -49,6 +59,24 @@ export function createPipelining(): PipelinedRequests {
     },
     isIdle: (socket) => connections.get(socket)?.last.closed !== false,
   };
+}
+
+function nothing(): void {}
+
+interface SocketOfParser extends Socket {
+  readonly parser?: { onIncoming: unknown } | null;
+}
+
+/** What the parser takes for an upgrade, after which it reads nothing as HTTP. */
+const noMoreHttp = 2;
+
+/**
+ * Destroying the connection does not stop its parser: it would hand over thousands more requests of the same read,
+ * each of which costs as much as a small response. Pausing the parser has no effect while it runs.
+ */
+function cut(socket: SocketOfParser): void {
+  if (socket.parser) socket.parser.onIncoming = () => noMoreHttp;
+  socket.destroy();
 }
 
 /** Under TLS the connection below it, which is the one that a server counts. */

@@ -12,12 +12,14 @@ const defaultPorts: Readonly<Record<string, string>> = { http: '80', https: '443
 
 /**
  * Reduces an absolute target to its path, so that the code behind this knows only one form.
- * @throws VaultError `malformed_request` for several `Host` headers, an invalid one, or an absolute target with
+ * @throws VaultError `malformed_request` for several `Host` headers, none, an invalid one, or an absolute target with
  * another host: given two hosts, each proxy on the way could choose a different one.
  */
 export function settleTarget(request: IncomingMessage): void {
-  const { rawHeaders, headers, url = '' } = request;
-  if (hostsIn(rawHeaders) > 1) throw refused('must have one Host header');
+  const { rawHeaders, headers, url = '', httpVersion } = request;
+  const hosts = hostsIn(rawHeaders);
+  if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0'))
+    throw refused('must have one Host header');
   const { host = '' } = headers;
   if (!hostForm.test(host)) throw refused('must have a Host header that is a host');
   if (url.startsWith('/') || url === '*') return;
