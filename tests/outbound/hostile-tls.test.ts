@@ -1,0 +1,42 @@
+/** What a hostile destination may make the vault compute before its certificate is verified. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { test } from 'node:test';
+import { calling, fails } from '../support/forwarding.ts';
+
+/** The cipher suites in a ClientHello (RFC 8446, section 4.1.2), which fits into the first record. */
+function suitesIn(record: Buffer): readonly number[] {
+  const sessionAt = 5 + 4 + 2 + 32;
+  const suitesAt = sessionAt + 1 + record.readUInt8(sessionAt);
+  const length = record.readUInt16BE(suitesAt);
+  return Array.from({ length: length / 2 }, (_, at) => record.readUInt16BE(suitesAt + 2 + 2 * at));
+}
+
+test('no key exchange is offered whose numbers the host chooses', async (t) => {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const hello = new Promise<Buffer>((resolve) => {
+    server.on('connection', (socket) => {
+      socket.once('data', (record: Buffer) => {
+        resolve(record);
+        socket.destroy();
+      });
+    });
+  });
+  const name = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await fails(calling({ allow: new Set([name]) })(`https://${name}/`), 'tls');
+  const suites = suitesIn(await hello);
+  const finiteField = [
+    ...[0x0033, 0x0039, 0x0067, 0x006b, 0x009e, 0x009f, 0xccaa, 0xc09e, 0xc09f, 0xc0a2, 0xc0a3],
+    ...[0x0032, 0x0038, 0x0040, 0x006a, 0x00a2, 0x00a3, 0xc052, 0xc053, 0xc056, 0xc057],
+  ];
+  assert.deepEqual(
+    suites.filter((suite) => finiteField.includes(suite)),
+    [],
+  );
+  // ECDHE with AES-128-GCM, of TLS 1.2, and the suite of TLS 1.3.
+  assert.ok(suites.includes(0xc02f) && suites.includes(0x1301));
+});
