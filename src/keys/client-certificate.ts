@@ -25,13 +25,29 @@ export function readCertificate(pem: string): X509Certificate | undefined {
   }
 }
 
-/** Parses a private key in PEM; `undefined` also for one that needs a passphrase. */
+/** The largest RSA key, in bits. A signature by a key of 16,384 bits blocks the thread for a second or more. */
+export const rsaBitsMax = 4_096;
+/** In PKCS #8. An RSA key of the maximum size has 2,375, and one of more than two primes may have more. */
+const keyBytesMax = 2_560;
+
+/**
+ * Parses a private key in PEM; `undefined` also for one that needs a passphrase, and for one with which a signature
+ * would take too long, because every handshake with the destination makes one.
+ */
 export function readPrivateKey(pem: string): KeyObject | undefined {
   try {
-    return createPrivateKey({ key: pem, format: 'pem' });
+    const key = createPrivateKey({ key: pem, format: 'pem' });
+    return isFast(key) ? key : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isFast(key: KeyObject): boolean {
+  if (key.export({ type: 'pkcs8', format: 'der' }).length > keyBytesMax) return false;
+  const { asymmetricKeyType: type, asymmetricKeyDetails } = key;
+  if (type === 'ec' || type === 'ed25519' || type === 'ed448') return true;
+  return type === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) <= rsaBitsMax;
 }
 
 export function summaryOfCertificate(certificate: X509Certificate): CertificateSummary {

@@ -3,7 +3,7 @@
 import type { ApplicationId } from '../base/ids.ts';
 import type { Json } from '../base/json.ts';
 import { createValidationErrors, type ValidationErrors } from '../base/validation-errors.ts';
-import { readCertificate, readPrivateKey } from '../keys/client-certificate.ts';
+import { readCertificate, readPrivateKey, rsaBitsMax } from '../keys/client-certificate.ts';
 import { readConfiguration } from '../rules/configuration.ts';
 import { readHost, type VaultNames } from '../rules/host-names.ts';
 import { readLinkedApplication } from '../rules/linked-application.ts';
@@ -172,7 +172,9 @@ function readIdentity(given: ProxyRequest, errors: ValidationErrors) {
     );
   }
   if (key === undefined) {
-    const form = `must be a private key in PEM without a passphrase, at most ${privateKeyLengthMax} characters`;
+    const form =
+      'must be a private key in PEM without a passphrase, of an elliptic curve or RSA with at most ' +
+      `${rsaBitsMax} bits, at most ${privateKeyLengthMax} characters`;
     errors.add('client_key', client_key === null ? requiredWith('client_certificate') : form);
   }
   if (certificate && key && !certificate.checkPrivateKey(key)) {
