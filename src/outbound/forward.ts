@@ -79,6 +79,9 @@ export const slotLimits = {
   waitingOfPartitionMax: 256,
 };
 
+/** Responses before the final one (RFC 9110, section 15.2). Each costs some microseconds. */
+export const interimResponsesMax = 100;
+
 /** The fraction of each limit that callers without a key have, in addition to the limits of callers with keys. */
 const keylessShare = 4;
 
@@ -155,7 +158,14 @@ export function createForward(
       socket.destroy();
       reject(new OutboundError('invalid_response'));
     });
+    let interim = 0;
+    client.on('information', () => {
+      interim += 1;
+      if (interim > interimResponsesMax) stop(new OutboundError('invalid_response'));
+    });
     client.on('response', (incoming) => {
+      // It has been stopped, but the parser goes on to the end of the packet.
+      if (interim > interimResponsesMax) return;
       if (!isFinal(incoming) || !hasKnownFraming(incoming))
         return stop(new OutboundError('invalid_response'));
       // The timer also applies to a response that is complete and only has to be read.

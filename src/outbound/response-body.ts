@@ -1,7 +1,16 @@
 /** The body of a forwarded response, which ends only when it is complete. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { ChunkCount } from '../base/small-chunks.ts';
 import { failureOf, OutboundError } from './error.ts';
+
+/** Hosts may write a response while they send it, word by word. Each word costs some microseconds. */
+const wordsPerSecond = 200;
+
+/** Counts the chunks of a response. */
+export function countOfResponse(): ChunkCount {
+  return new ChunkCount(wordsPerSecond);
+}
 
 /** Fails with an OutboundError for every failure of the network layer. */
 export class ResponseBody extends Readable {
@@ -13,8 +22,10 @@ export class ResponseBody extends Readable {
     this.#source = source;
     // The body may fail before its reader has added a listener. The reader then finds it failed.
     this.on('error', () => undefined);
+    const count = countOfResponse();
     source.on('data', (chunk: Buffer) => {
-      if (!this.push(chunk)) source.pause();
+      if (!count.mayTake(chunk)) this.destroy(new OutboundError('invalid_response'));
+      else if (!this.push(chunk)) source.pause();
     });
     source.on('end', () => this.push(null));
     source.on('error', (error) => this.destroy(failureOf(error)));

@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import type { OutboundError } from './error.ts';
-import { ResponseBody } from './response-body.ts';
+import { countOfResponse, ResponseBody } from './response-body.ts';
 
 export interface ForwardResponse {
   readonly status: number;
@@ -87,9 +87,10 @@ function drop(
   // The request may have failed in the packet that brought the head, before any listener was added.
   if (client.closed) return Promise.resolve();
   let bytes = 0;
+  const count = countOfResponse();
   incoming.on('data', (chunk: Uint8Array) => {
     bytes += chunk.length;
-    if (bytes > bytesMax) incoming.destroy();
+    if (bytes > bytesMax || !count.mayTake(chunk)) incoming.destroy();
   });
   return new Promise((resolve) => {
     const isOver = incoming.complete && client.writableFinished;

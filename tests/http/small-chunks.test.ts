@@ -1,7 +1,7 @@
 /** What a body costs besides its bytes: chunks of it are counted, wherever it goes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { smallChunksMax } from '../../src/http/protocol/chunks.ts';
+import { smallChunksMax } from '../../src/base/small-chunks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { connectTo } from '../support/raw-request.ts';
 import { tenantsOf } from '../support/tenant.ts';
