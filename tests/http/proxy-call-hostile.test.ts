@@ -118,4 +118,31 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     assert.equal(own.headers.get('set-cookie'), 'a=b');
     assert.equal(own.headers.get('content-security-policy'), "default-src 'none'");
   });
+
+  test('a destination directs no server that is in front of the vault', async () => {
+    const tenant = await newTenant();
+    const host = `f${tenant.id.toLowerCase()}.example.com`;
+    const call = await proxyOf(tenant, { destination_url: url, proxy_host: host });
+    const orders = [
+      ...['X-Accel-Redirect', '/tokens', 'x-accel-expires', '60', 'X-Sendfile', '/etc/passwd'],
+      ...['X-LIGHTTPD-send-file', '/etc/passwd', 'X-LiteSpeed-Location', '/tokens'],
+      ...['X-Reproxy-URL', 'http://127.0.0.1/', 'X-Envoy-Immediate-Health-Check-Fail', 'true'],
+    ];
+    destination.behave(answer(200, [...orders, 'X-Own', 'yes'], 'text'));
+    const answers = [await call('GET', ''), await tenant.send('GET', '/', { headers: { host } })];
+    for (const { status, headers } of answers) {
+      assert.equal(status, 200);
+      assert.equal(headers.get('x-own'), 'yes');
+      for (let at = 0; at < orders.length; at += 2) {
+        assert.equal(headers.get(orders[at] ?? ''), null, `${orders[at]}`);
+      }
+    }
+    const trailer = 'Trailer: X-Accel-Redirect\r\nTransfer-Encoding: chunked';
+    const end = '0\r\nX-Accel-Redirect: /tokens\r\nX-Own: yes\r\n\r\n';
+    destination.behave(raw(`HTTP/1.1 200 OK\r\n${trailer}\r\n\r\n1\r\na\r\n${end}`));
+    const { key } = await createProxy(tenant, { destination_url: url });
+    const text = await sendRaw(tenant, '/proxy', key);
+    assert.match(text, /\r\nX-Own: yes\r\n/);
+    assert.doesNotMatch(text, /^X-Accel-Redirect:/im);
+  });
 });

@@ -51,7 +51,7 @@ onBothEngines('calling a reactor', (engine) => {
     const refused = await tenant.send('POST', `/reactors/${id}/react`, { key, body: null });
     assert.equal(refused.status, 400);
     const code = `module.exports = async (event) => ({ res: { statusCode: 201,
-      headers: { 'X-Own': 'yes', 'Set-Cookie': 'a=b', 'SVC-TRACE-ID': 'forged' },
+      headers: { 'X-Own': 'yes', 'Set-Cookie': 'a=b', 'SVC-TRACE-ID': 'forged', 'X-Accel-Redirect': '/tokens' },
       body: { given: event.req, secret: event.configuration.KEY.length } } })`;
     const newer = await createReactor(tenant, {
       code,
@@ -64,6 +64,7 @@ onBothEngines('calling a reactor', (engine) => {
     assert.deepEqual(called.body, { given: { a: [1], args: 2 }, secret: 2 });
     assert.equal(called.headers.get('x-own'), 'yes');
     assert.equal(called.headers.get('set-cookie'), null);
+    assert.equal(called.headers.get('x-accel-redirect'), null);
     assert.notEqual(called.headers.get('svc-trace-id'), 'forged');
     assert.equal(called.headers.get('content-security-policy'), 'sandbox');
   });

@@ -98,5 +98,6 @@ test('the proxies let through what the vault accepts, and wait longer than it do
   const haproxy = read('deploy/proxies/haproxy.cfg');
   assert.ok(seconds(haproxy, /timeout server +(\d+)s/) > 2 * requestTimeoutMs);
   assert.ok(nginx.includes('proxy_set_header X-Forwarded-For $remote_addr;'));
+  assert.match(nginx, /^ {2}proxy_ignore_headers X-Accel-Redirect /m);
   assert.ok(haproxy.includes('http-request set-header X-Forwarded-For %[src]'));
 });

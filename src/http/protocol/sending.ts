@@ -1,6 +1,7 @@
 /** Sends the result of a request: its status, the `Location` of a created resource, and a body or a list. */
 import type { Caller } from '../../rules/caller.ts';
 import type { MadeReply, Reply, ReplyBody } from '../../rules/reply.ts';
+import { directsFrontEnd } from './front-ends.ts';
 import { jsonMediaType, type RequestContext } from './request-context.ts';
 import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
@@ -72,5 +73,6 @@ function sendMade(context: RequestContext, { status, headers, body }: MadeReply)
 }
 
 function isCodes(name: string): boolean {
-  return !unsent.has(name) && !headersOfHost.has(name) && !name.startsWith('access-control-');
+  if (unsent.has(name) || headersOfHost.has(name) || directsFrontEnd(name)) return false;
+  return !name.startsWith('access-control-');
 }

@@ -1,16 +1,22 @@
 /** The response to a call: the destination's, and what the vault adds to it. */
 import type { ProxyResponse } from '../../proxies/calls/proxy-call.ts';
+import { withoutOrders } from '../protocol/front-ends.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import { headersOfHost } from '../protocol/sending.ts';
 
-/** Every header of the destination is retained: the vault puts its own under names that are free. */
+/**
+ * Every header of the destination is retained, except those that servers in front of the vault obey. The vault puts its
+ * own under names that are free.
+ */
 export function passOn(
   context: RequestContext,
   response: ProxyResponse,
   isOnOwnHost: boolean,
 ): void {
-  const passed = isOnOwnHost ? forOwnHost(context, response.headers) : response.headers;
-  context.pass({ ...response, headers: headersOf(context, { ...response, headers: passed }) });
+  const sent = withoutOrders(response.headers);
+  const passed = isOnOwnHost ? forOwnHost(context, sent) : sent;
+  const headers = headersOf(context, { ...response, headers: passed });
+  context.pass({ ...response, headers, trailers: () => withoutOrders(response.trailers()) });
 }
 
 /** Pages of a destination run in an origin of their own, and browsers store no cookies for the vault. */
