@@ -4,6 +4,7 @@ import { OutboundError } from './error.ts';
 export interface SlotLimits {
   readonly destinationMax: number;
   readonly partitionMax: number;
+  /** If it is more than a partition may take, several partitions together leave room for others. */
   readonly totalMax: number;
   /** Each waiting request may hold a body of some megabytes. */
   readonly waitingMax: number;
@@ -92,8 +93,7 @@ export class Slots {
   }
 
   /**
-   * The partition with the fewest slots goes first, and within it the request that has waited longest. A few
-   * partitions that hold all slots with slow requests block others for no longer than one of these requests takes.
+   * The partition with the fewest slots goes first, and within it the request that has waited longest.
    */
   #grant(): void {
     for (let next = this.#next(); next; next = this.#next()) {
@@ -121,10 +121,14 @@ export class Slots {
 
   #hasRoom(request: SlotRequest): boolean {
     const { destinationMax, partitionMax, totalMax } = this.#limits;
+    const taken = this.#takenBy(request);
     return (
       this.#total < totalMax &&
       (this.#taken.get(destinationKey(request.destination)) ?? 0) < destinationMax &&
-      this.#takenBy(request) < partitionMax
+      taken < partitionMax &&
+      // Responses may last forever. A lone partition gets all of its limit, but several together never take all slots:
+      // each has at most a fixed multiple of those that are free.
+      taken * (totalMax - partitionMax) < partitionMax * (totalMax - this.#total)
     );
   }
 

@@ -11,8 +11,8 @@ const limits = {
   waitingOfPartitionMax: 3,
 };
 
-function taking() {
-  const slots = new Slots(limits);
+function taking(of = limits) {
+  const slots = new Slots(of);
   const granted: string[] = [];
   const take = async (name: string, signal = new AbortController().signal) => {
     const [partition = '', host = ''] = name.split(' ');
@@ -68,6 +68,20 @@ test('who holds the fewest slots goes first, so nobody who holds many keeps out 
   (await waiting[2])?.();
   await microtasks();
   assert.deepEqual(granted.slice(5), ['b y']);
+});
+
+test('partitions that hold all they can get, forever, leave slots for others', async () => {
+  const large = { ...limits, destinationMax: 64, partitionMax: 64, totalMax: 128, waitingMax: 512 };
+  const { granted, take } = taking({ ...large, waitingOfPartitionMax: 128 });
+  const greedy = ['a', 'b', 'c'];
+  for (const name of [...greedy, ...greedy]) {
+    for (let count = 0; count < 64; count += 1) void take(`${name} x`);
+    await microtasks();
+  }
+  const taken = (name: string) => granted.filter((one) => one.startsWith(name)).length;
+  assert.equal(taken('a'), 64);
+  await Promise.all(Array.from({ length: 4 }, () => take('d x')));
+  assert.equal(taken('d'), 4);
 });
 
 test('a request that is given up while it waits takes no slot', async () => {
