@@ -67,6 +67,11 @@ export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
 export interface ForwardOptions extends OutboundOptions {
   /** The name of this vault, which every request adds to `CDN-Loop` (RFC 8586), so that no request loops forever. */
   readonly vaultName: string;
+  /**
+   * Called in the context of a request after the handshake for it, so that its caller is charged: the host decides
+   * what a handshake costs, by the length of its chain of certificates and by their keys.
+   */
+  readonly onHandshake?: (() => void) | undefined;
 }
 
 export const forwardHeaderBytesMax = 16_384;
@@ -121,6 +126,7 @@ export function createForward(
   connections = new Connections(),
 ): Forward {
   const admit = createAdmission(options);
+  const { onHandshake = () => undefined } = options;
   const credentialsOf = createTrust(options);
   const slots = new Slots(limits);
   const keylessSlots = new Slots(quarterOf(limits));
@@ -139,7 +145,7 @@ export function createForward(
     });
     const release = taken instanceof Promise ? await taken : taken;
     const client = open(options, limit, release);
-    const watched = watch(client, options.protocol === 'http:');
+    const watched = watch(client, options.protocol === 'http:', onHandshake);
     const { promise, resolve, reject } = Promise.withResolvers<ForwardResponse>();
     let received: Received | undefined;
     let isRepeated = false;
@@ -270,16 +276,20 @@ function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): voi
 }
 
 /** Tracks how far the connection of a request has come. */
-function watch(client: ClientRequest, isPlain: boolean) {
+function watch(client: ClientRequest, isPlain: boolean, onHandshake: () => void) {
   let isSecured = isPlain;
   /** The bytes that a reused connection had received before. */
   let readBefore = 0;
   client.on('socket', (socket) => {
     if (client.reusedSocket) readBefore = socket.bytesRead;
-    else
+    else {
       socket.once('secureConnect', () => {
         isSecured = true;
+        onHandshake();
       });
+      // With a certificate that is not trusted, or none.
+      if (!isPlain) socket.once('error', onHandshake);
+    }
   });
   const isUntouched = () => client.socket?.bytesRead === readBefore;
   const isBroken = (error: Error) => failureOf(error).reason === 'reset';

@@ -118,7 +118,8 @@ export async function createRequestWorker(
   const processorTime = createProcessorTime();
   const store = chargedStore(tracedStore(untraced.store, tracing), processorTime);
   const process = { ...untraced, store };
-  const openForward = () => tracedForward(createForward(outboundOptions), tracing);
+  const openForward = () =>
+    tracedForward(createForward({ ...outboundOptions, onHandshake: processorTime.lap }), tracing);
   const masking = createMasking();
   const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
   const tools = {

@@ -1,8 +1,10 @@
-/** What a hostile destination may make the vault compute before its certificate is verified. */
+/** What a hostile destination makes the vault compute in a handshake, before its certificate is trusted. */
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
+import { startDestination } from '../support/destination.ts';
 import { calling, fails } from '../support/forwarding.ts';
 
 /** The cipher suites in a ClientHello (RFC 8446, section 4.1.2), which fits into the first record. */
@@ -39,4 +41,23 @@ test('no key exchange is offered whose numbers the host chooses', async (t) => {
   );
   // ECDHE with AES-128-GCM, of TLS 1.2, and the suite of TLS 1.3.
   assert.ok(suites.includes(0xc02f) && suites.includes(0x1301));
+});
+
+test('each handshake is charged to the request for which it was made, also one that fails', async (t) => {
+  const callers = new AsyncLocalStorage<string>();
+  const charged: (string | undefined)[] = [];
+  const onHandshake = () => void charged.push(callers.getStore());
+  const { name, url, authority } = await startDestination(t);
+  const allow = new Set([name]);
+  const trusting = calling({ allow, authorities: [authority.cert], onHandshake });
+  const finish = async () => {
+    const response = await trusting(url);
+    await response.drop({ bytesMax: 1, timeoutMs: 20_000 });
+  };
+  await callers.run('first', finish);
+  // On the same connection.
+  await callers.run('second', finish);
+  assert.deepEqual(charged, ['first']);
+  await callers.run('third', () => fails(calling({ allow, onHandshake })(url), 'tls'));
+  assert.deepEqual(charged, ['first', 'third']);
 });
