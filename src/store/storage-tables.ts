@@ -1,4 +1,7 @@
-/** The table of how many bytes applications have stored. It is written with the rows: see `byte-count.ts`. */
+/**
+ * The table of how many bytes applications have stored. It is written with the rows: see `sqlite/byte-count.ts` and
+ * `postgres/counted-bytes.ts`.
+ */
 import type { ApplicationId } from '../base/ids.ts';
 import { id, integer, type TableSpec, tenant } from './columns.ts';
 

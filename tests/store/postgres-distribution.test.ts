@@ -9,12 +9,14 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import type { TenantId } from '../../src/base/ids.ts';
 import type { Change } from '../../src/store/change.ts';
+import { countedTables } from '../../src/store/migrations/stored-sizes.ts';
 import { openStore } from '../../src/store/open/open.ts';
 import {
   distributionFacts,
   distributionStatements,
 } from '../../src/store/postgres/distribution.ts';
 import { codeOf, violationOf } from '../../src/store/postgres/violation.ts';
+import { storedBytesOf } from '../../src/store/queries/stored-bytes.ts';
 import { shapes } from '../../src/store/tables.ts';
 import { entry, token } from '../support/changes.ts';
 import { engineOf } from '../support/engines.ts';
@@ -68,7 +70,7 @@ async function distributedStore(t: { after(close: () => Promise<void>): void }) 
     onCommitted: (entries) => commits.push(entries.map(({ tenant_id }) => tenant_id)),
   });
   t.after(() => store.close());
-  return { store, commits };
+  return { place, store, commits };
 }
 
 const tenants = Array.from({ length: 4 }, () => randomUUID() as TenantId);
@@ -113,6 +115,43 @@ test('where tables are distributed, reads of one turn are one query for each ten
   const statements = await store.select((db) => ({ compile: () => prepared.compile(db) }));
   assert.ok(statements.length > 0);
   for (const { statement } of statements) assert.match(statement, /r\.tenant_id = \$1/);
+});
+
+test('where tables are distributed and have no triggers, stored bytes count and have ceilings', async (t) => {
+  const { place, store } = await distributedStore(t);
+  for (const table of Object.keys(countedTables)) {
+    for (const action of ['insert', 'update', 'delete']) {
+      await engine.run(place, `drop trigger stored_bytes_${table}_${action} on ${table}`);
+    }
+  }
+  const [first, second] = tenants;
+  assert.ok(first && second);
+  const bytesOf = async (tenant: TenantId) => {
+    const rows = await store.select<{ readonly bytes: number | string }>(storedBytesOf(tenant));
+    return rows.reduce((sum, { bytes }) => sum + Number(bytes), 0);
+  };
+  assert.deepEqual(await store.commit(creationOf(first, 'one')), {});
+  const one = await bytesOf(first);
+  assert.ok(one > 400, String(one));
+  const ceiling = (tenant_id: TenantId) =>
+    ({ quota: 'token_storage', tenant_id, bytes: 2 * one }) as const;
+  const under = (tenant: TenantId, id: string) => ({
+    ...creationOf(tenant, id),
+    ceilings: [ceiling(tenant)],
+  });
+  const names = ['two', 'six', 'ten'].map((name) => under(first, name));
+  const outcomes = await Promise.all([
+    ...names.map((change) => store.commit(change)),
+    store.commit(under(second, 'one')),
+  ]);
+  const refused = outcomes.filter(({ conflict }) => conflict === 'stored_bytes.token_storage');
+  assert.equal(refused.length, 2, JSON.stringify(outcomes));
+  assert.equal(await bytesOf(first), 2 * one);
+  assert.equal(await bytesOf(second), one);
+  const removed = { tenant_id: first, token_id: 'one', version: 1 } as never;
+  const gone = { ...entry('one', 'delete'), tenant_id: first };
+  assert.deepEqual(await store.commit({ remove: { tokens: [removed] }, entries: [gone] }), {});
+  assert.equal(await bytesOf(first), one);
 });
 
 test('every table of the vault is distributed by its tenant, or copied to every server', () => {

@@ -9,7 +9,7 @@ import {
   ownerSql,
   sizeSql,
 } from '../../src/store/migrations/stored-sizes.ts';
-import { onBothEngines } from '../support/engines.ts';
+import { onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { seeded } from '../support/random.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -99,24 +99,7 @@ onBothEngines('stored bytes', (engine) => {
       await operations[below(operations.length)]?.();
     }
 
-    async function check(when: string): Promise<void> {
-      const counted = new Map<string, number>();
-      for (const row of await engine.run(
-        vault.place,
-        'select application_id as owner, sum(bytes) as bytes from stored_bytes group by 1',
-      )) {
-        counted.set(hexOf(row['owner']), Number(row['bytes']));
-      }
-      const rows = new Map([...counted.keys()].map((owner) => [owner, 0]));
-      for (const table of Object.keys(countedTables) as CountedName[]) {
-        const text = `select ${ownerSql(table, table)} as owner, ${sizeSql(table, table)} as bytes from ${table}`;
-        for (const row of await engine.run(vault.place, text)) {
-          const owner = hexOf(row['owner']);
-          rows.set(owner, (rows.get(owner) ?? 0) + Number(row['bytes']));
-        }
-      }
-      assert.deepEqual(sorted(counted), sorted(rows), when);
-    }
+    const check = (when: string) => checkCounters(vault.place, when);
 
     for (let round = 0; round < 6; round++) {
       // From then on some changes of a group exceed the quota.
@@ -137,6 +120,67 @@ onBothEngines('stored bytes', (engine) => {
     await operate(0);
     await check('after one more');
   });
+
+  // The embedded database has one server.
+  if (engine.name === 'postgres') {
+    test('what servers of the release before write beside this one counts once, and has ceilings', async (t) => {
+      const vault = await startVault(t, engine);
+      const key = await vault.application({ type: 'public', permissions: ['token:create'] });
+      const create = async (data: string) => {
+        const body = { type: 'token', data };
+        const { status, text } = await vault.send('POST', '/tokens', { key, body });
+        assert.equal(status, 201, text);
+      };
+      for (const data of ['a', 'b', 'c']) await create(data);
+      await engine.run(
+        vault.place,
+        `update tokens set data = data || '\\x0102', version = version`,
+      );
+      await checkCounters(vault.place, 'after an update by a server of the release before');
+      const [tenant] = await engine.run(
+        vault.place,
+        'select tenant_id as id, sum(bytes) as bytes from stored_bytes group by 1',
+      );
+      const ceiling = { tenant: tenant?.['id'], bytes: Number(tenant?.['bytes']) };
+      const ceilings = JSON.stringify([{ quota: 'token_storage', ...ceiling }]);
+      const grow = `update tokens set data = data || '\\x0102' returning 1`;
+      for (const condition of [
+        `begin_stored_bytes('${ceilings}')`,
+        `set_config('strongroom.ceilings', '${ceilings}', true) is not null`,
+      ]) {
+        const statement = `with grown as (${grow}) select 1 / (case when ${condition} then 1 else 0 end)`;
+        await assert.rejects(engine.run(vault.place, statement), /a storage quota is exceeded/);
+      }
+      await Promise.all([
+        ...['d', 'e', 'f'].map(create),
+        engine.run(
+          vault.place,
+          'delete from tokens where token_id = (select min(token_id) from tokens)',
+        ),
+      ]);
+      await checkCounters(vault.place, 'after a removal by it, beside creates of this one');
+    });
+  }
+
+  /** The counters are what a count of the rows gives. */
+  async function checkCounters(place: Place, when: string): Promise<void> {
+    const counted = new Map<string, number>();
+    for (const row of await engine.run(
+      place,
+      'select application_id as owner, sum(bytes) as bytes from stored_bytes group by 1',
+    )) {
+      counted.set(hexOf(row['owner']), Number(row['bytes']));
+    }
+    const rows = new Map([...counted.keys()].map((owner) => [owner, 0]));
+    for (const table of Object.keys(countedTables) as CountedName[]) {
+      const text = `select ${ownerSql(table, table)} as owner, ${sizeSql(table, table)} as bytes from ${table}`;
+      for (const row of await engine.run(place, text)) {
+        const owner = hexOf(row['owner']);
+        rows.set(owner, (rows.get(owner) ?? 0) + Number(row['bytes']));
+      }
+    }
+    assert.deepEqual(sorted(counted), sorted(rows), when);
+  }
 
   /** What leads back to schema version 4. */
   async function undone(): Promise<readonly string[]> {

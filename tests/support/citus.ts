@@ -1,6 +1,6 @@
 /**
- * `npm run test:citus`: the contract of the store, the laws and the fault tests on a Citus cluster, of the
- * PostgreSQL with that extension which `TEST_CITUS_BIN` or `pg_config` on the path leads to.
+ * `npm run test:citus`: the contract of the store, storage quotas, the laws and the fault tests on a Citus
+ * cluster, of the PostgreSQL with that extension which `TEST_CITUS_BIN` or `pg_config` on the path leads to.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,12 @@ import { binariesVariable } from './postgres-installation.ts';
 
 /** The `bin` directory of a PostgreSQL that has the extension. */
 const variable = 'TEST_CITUS_BIN';
-const files = ['tests/store/contract.test.ts', 'tests/laws', 'tests/faults'];
+const files = [
+  'tests/store/contract.test.ts',
+  'tests/http/storage-quotas.test.ts',
+  'tests/laws',
+  'tests/faults',
+];
 const how = 'docs/growth.md says how to build Citus';
 
 const named = process.env[variable];

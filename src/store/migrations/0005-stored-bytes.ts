@@ -1,45 +1,36 @@
 /**
  * Migration 5: how many bytes each application has stored, counted in the transaction that writes the rows. On
- * PostgreSQL triggers count what a statement wrote, also one of an older server. The embedded database has one writer,
- * which counts by itself at a fraction of the cost: see `sqlite/byte-count.ts`.
+ * PostgreSQL triggers count what a statement wrote; since migration 9 only that of an older server. The embedded
+ * database has one writer, which counts by itself at a fraction of the cost: see `sqlite/byte-count.ts`.
  */
 
 import type { ColumnTypes } from './column-types.ts';
-import { type CountedName, ownerSql, sizeSql } from './stored-sizes.ts';
+import {
+  type CountedName,
+  type CountedOwner,
+  ownerOnPostgres,
+  ownerSql,
+  sizeSql,
+} from './stored-sizes.ts';
 
 interface CountedRows {
   readonly table: CountedName;
-  /** The tenant and the application of a row, as `stored_bytes` names them. */
-  readonly owner: (row: string) => { readonly tenant: string; readonly application: string };
-  /** False of a row that the vault cannot have written, which is not counted. */
-  readonly isCounted?: (row: string) => string;
+  readonly owner: (row: string) => CountedOwner;
 }
 
-const inRow =
-  (table: CountedName): CountedRows['owner'] =>
-  (row) => ({ tenant: `${row}.tenant_id`, application: ownerSql(table, row) });
-
-function countings(isPostgres: boolean): readonly CountedRows[] {
-  const inRows = (['tokens', 'token_intents', 'replies'] as const).map((table) => ({
+export function countings(isPostgres: boolean): readonly CountedRows[] {
+  return (['tokens', 'token_intents', 'replies', 'sessions'] as const).map((table) => ({
     table,
-    owner: inRow(table),
+    owner: (row) => (isPostgres ? ownerOnPostgres(table, row) : ownerOnSqlite(table, row)),
   }));
-  const sessions = isPostgres
-    ? { owner: sessionOwnerOnPostgres, isCounted: isOwnSessionOnPostgres }
-    : { owner: sessionOwnerOnSqlite, isCounted: isOwnSessionOnSqlite };
-  return [...inRows, { table: 'sessions', ...sessions }];
 }
 
-/** Sessions name both by texts, of which `stored-form.ts` makes the stored forms. */
-const sessionOwnerOnPostgres = (row: string) => ({
-  tenant: `('x' || substr(${row}.tenant_id, 1, 8))::bit(32)::int`,
-  application: `decode('01' || replace(${row}.application_id, '-', ''), 'hex')`,
-});
-const uuidForm = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
-const isOwnSessionOnPostgres = (row: string) =>
-  `${row}.tenant_id ~ '${uuidForm}' and ${row}.application_id ~ '${uuidForm}'`;
+function ownerOnSqlite(table: CountedName, row: string): CountedOwner {
+  if (table === 'sessions') return sessionOwnerOnSqlite(row);
+  return { tenant: `${row}.tenant_id`, application: ownerSql(table, row) };
+}
 
-function sessionOwnerOnSqlite(row: string) {
+function sessionOwnerOnSqlite(row: string): CountedOwner {
   const digits = Array.from(
     { length: 8 },
     (_, place) =>
@@ -49,12 +40,11 @@ function sessionOwnerOnSqlite(row: string) {
   return {
     tenant: `(${unsigned}) - ((${unsigned}) >> 31 << 32)`,
     application: `unhex('01' || replace(${row}.application_id, '-', ''))`,
+    isCounted: ['tenant_id', 'application_id']
+      .map((column) => `length(unhex(replace(${row}.${column}, '-', ''))) = 16`)
+      .join(' and '),
   };
 }
-const isOwnSessionOnSqlite = (row: string) =>
-  ['tenant_id', 'application_id']
-    .map((column) => `length(unhex(replace(${row}.${column}, '-', ''))) = 16`)
-    .join(' and ');
 
 export function storedBytes(types: ColumnTypes): string[] {
   const { integer, bytes, tenant, keptByKey } = types;
@@ -72,17 +62,22 @@ export function storedBytes(types: ColumnTypes): string[] {
     // Of a response to a session, the application that created the session.
     `alter table replies add column charged_to ${bytes}`,
     ...(isPostgres ? onPostgres(counted) : []),
-    `insert into stored_bytes (tenant_id, application_id, slot, bytes)
-      select tenant_id, application_id, 0, sum(bytes) from
-      (${counted.map((one) => counting(one, one.table, one.table)).join(' union all ')}) as counted
-      group by tenant_id, application_id`,
+    countStored(counted),
   ];
 }
 
+/** Counts every row that is stored. */
+export function countStored(counted: readonly CountedRows[]): string {
+  return `insert into stored_bytes (tenant_id, application_id, slot, bytes)
+      select tenant_id, application_id, 0, sum(bytes) from
+      (${counted.map((one) => counting(one, one.table, one.table)).join(' union all ')}) as counted
+      group by tenant_id, application_id`;
+}
+
 /** The bytes of rows with their owners. */
-function counting({ table, owner, isCounted }: CountedRows, source: string, row: string): string {
-  const { tenant, application } = owner(row);
-  const condition = isCounted ? ` where ${isCounted(row)}` : '';
+function counting({ table, owner }: CountedRows, source: string, row: string): string {
+  const { tenant, application, isCounted } = owner(row);
+  const condition = isCounted ? ` where ${isCounted}` : '';
   const columns = `${tenant} as tenant_id, ${application} as application_id, ${sizeSql(table, row)} as bytes`;
   return `select ${columns} from ${source}${condition}`;
 }
@@ -90,23 +85,27 @@ function counting({ table, owner, isCounted }: CountedRows, source: string, row:
 /** Slots are many more than servers have connections that write. */
 const slots = 256;
 
+/** The beginning of a block that does one thing on a distributed database and another on others. */
+export const findDistributed = `do $do$ declare distributed boolean := false; begin
+      if to_regclass('pg_dist_partition') is not null then
+        execute 'select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass(''tokens''))'
+          into distributed;
+      end if;`;
+
 /** What one statement writes is counted once, by owner. A distributed table takes no triggers. */
 function onPostgres(counted: readonly CountedRows[]): string[] {
   return [
     checkOnPostgres,
     ...counted.map((one) => functionOnPostgres(one)),
-    `do $do$ declare distributed boolean := false; begin
-      if to_regclass('pg_dist_partition') is not null then
-        execute 'select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass(''tokens''))'
-          into distributed;
-      end if;
+    `${findDistributed}
       if distributed then return; end if;
       ${counted.flatMap(({ table }) => triggersOnPostgres(table)).join(';\n')};
     end $do$`,
   ];
 }
 
-function functionOnPostgres(one: CountedRows): string {
+/** @param before what the function does first. */
+export function functionOnPostgres(one: CountedRows, before = ''): string {
   const come = counting(one, 'come', 'come');
   const gone = `select tenant_id, application_id, -bytes as bytes from (${counting(one, 'gone', 'gone')}) as before`;
   const count = (
@@ -117,7 +116,7 @@ function functionOnPostgres(one: CountedRows): string {
     on conflict (tenant_id, application_id, slot) do update set bytes = s.bytes + excluded.bytes`;
   return `create or replace function count_stored_bytes_of_${one.table}() returns trigger language plpgsql as $fn$
     begin
-      if tg_op = 'INSERT' then ${count(come)}; perform check_stored_bytes();
+      ${before}if tg_op = 'INSERT' then ${count(come)}; perform check_stored_bytes();
       elsif tg_op = 'DELETE' then ${count(gone)};
       else
         ${count(`${come} union all ${gone}`)};

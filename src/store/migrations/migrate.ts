@@ -10,6 +10,7 @@ import { storedBytes } from './0005-stored-bytes.ts';
 import { intentsOfClients } from './0006-intents-of-clients.ts';
 import { netCeilings } from './0007-net-ceilings.ts';
 import { provenKeyUses } from './0008-proven-key-uses.ts';
+import { countsInStatements } from './0009-counts-in-statements.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -32,6 +33,7 @@ export const released: readonly Migration[] = [
   { statements: intentsOfClients, oldestServer: 1 },
   { statements: netCeilings, oldestServer: 1 },
   { statements: provenKeyUses, oldestServer: 1 },
+  { statements: countsInStatements, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

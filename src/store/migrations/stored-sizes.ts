@@ -61,6 +61,28 @@ export function sizeSql(table: CountedName, row: string): string {
   ].join(' + ');
 }
 
+/** The tenant and the application of a row in SQL, as `stored_bytes` names them. */
+export interface CountedOwner {
+  readonly tenant: string;
+  readonly application: string;
+  /** False of a row that the vault cannot have written, which is not counted. */
+  readonly isCounted?: string;
+}
+
+const uuidForm = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
+
+/** Sessions name both by texts, of which `stored-form.ts` makes the stored forms. */
+export function ownerOnPostgres(table: CountedName, row: string): CountedOwner {
+  if (table !== 'sessions') {
+    return { tenant: `${row}.tenant_id`, application: ownerSql(table, row) };
+  }
+  return {
+    tenant: `('x' || substr(${row}.tenant_id, 1, 8))::bit(32)::int`,
+    application: `decode('01' || replace(${row}.application_id, '-', ''), 'hex')`,
+    isCounted: `${row}.tenant_id ~ '${uuidForm}' and ${row}.application_id ~ '${uuidForm}'`,
+  };
+}
+
 /** SQL for the application that the row counts for, in the form of the table's own columns. */
 export function ownerSql(table: CountedName, row: string): string {
   const columns = countedTables[table].owner.map((column) => `${row}.${column}`);

@@ -73,11 +73,10 @@ export function createPostgresCommitter(
 
   async function attempt(changes: readonly FlatChange[]): Promise<void> {
     const open = await connected();
-    const hasShards = await isDistributed();
     // The response and the end of the connection may arrive in one packet, and with it a new stream.
     const own = chain;
     const continuation = own.continue(changes);
-    const statement = statementOf(changes, continuation, hasShards);
+    const statement = statementOf(changes, continuation);
     try {
       await open.query(statement as pg.QueryConfig);
       own.adopt(continuation);

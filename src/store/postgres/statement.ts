@@ -3,11 +3,21 @@
 import { amendedParts } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
-import type { StorageCeiling } from '../growth.ts';
 import type { Continuation } from '../log-chain/chain.ts';
-import { idBytes, kindsOf, storedForm, tenantNumber } from '../stored-form.ts';
+import { countsItself } from '../migrations/0009-counts-in-statements.ts';
+import { isCounted } from '../migrations/stored-sizes.ts';
+import { kindsOf, storedForm } from '../stored-form.ts';
 import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
+import {
+  ceilingConditions,
+  ceilingValues,
+  counterPart,
+  countValues,
+  countWritten,
+  returnedOf,
+  StatementBytes,
+} from './counted-bytes.ts';
 
 type RowValues = readonly SqlValue[];
 
@@ -24,18 +34,13 @@ export interface Statement {
 /** What differs between statements: the tables they touch and the ways in which they do. */
 interface Shape {
   readonly text: string;
-  /** How its last parameter says what storage quotas permit, if it does. */
-  readonly ceilings: CeilingCheck | undefined;
   readonly parts: readonly StatementPart[];
   name?: string;
   uses: number;
 }
 
-/**
- * Of one change, what it adds in all is compared. Of several, all that is stored: one that stores less would let
- * through another that stores more, so the group fails and each change is tried alone.
- */
-type CeilingCheck = 'net' | 'total';
+/** Of a statement whose changes have ceilings. */
+type CeilingCheck = 'of one' | 'of several';
 
 /** An action on the rows of one table. */
 interface StatementPart {
@@ -46,6 +51,7 @@ interface StatementPart {
   readonly kinds: readonly ColumnKind[];
   /** The places, among those columns, of the ones that rows are sorted by. */
   readonly sortedBy: readonly number[];
+  readonly count: ReturnType<typeof countWritten>;
 }
 
 /** Shapes with a name, which the server keeps for as long as the connection lasts. */
@@ -61,7 +67,7 @@ export function createStatements() {
   let named = 0;
 
   function shapeOf(parts: readonly string[], ceilings: CeilingCheck | undefined): Shape {
-    const id = `${parts.join(', ')}${ceilings ? `, ${ceilings} ceilings` : ''}`;
+    const id = `${parts.join(', ')}${ceilings ? `, ceilings ${ceilings}` : ''}`;
     const known = shapesByParts.get(id) ?? newShape(parts, ceilings);
     if (known.uses === 0) remember(id, known);
     known.uses++;
@@ -80,15 +86,8 @@ export function createStatements() {
     shapesByParts.set(id, shape);
   }
 
-  /**
-   * The statement that does all changes, and writes what continues the log.
-   * @param isDistributed then the database counts no bytes, and its functions are not called.
-   */
-  return (
-    changes: readonly FlatChange[],
-    { blocks }: Pick<Continuation, 'blocks'>,
-    isDistributed = false,
-  ): Statement => {
+  /** The statement that does all changes, counts their bytes, and writes what continues the log. */
+  return (changes: readonly FlatChange[], { blocks }: Pick<Continuation, 'blocks'>): Statement => {
     const rowsByPart = new Map<string, RowValues[]>();
     const add = (part: string, values: RowValues) => {
       const rows = rowsByPart.get(part);
@@ -106,30 +105,47 @@ export function createStatements() {
       );
     }
     const names = [...rowsByPart.keys()].sort(byAction);
-    const ceilings = changes.flatMap((change) => change.ceilings);
-    const check = changes.length === 1 && !isDistributed ? 'net' : 'total';
-    const { name, text, parts } = shapeOf(names, ceilings.length > 0 ? check : undefined);
-    const values: ArrayParameter[] = parts.flatMap((part, index) => {
+    const hasCeilings = changes.some(({ ceilings }) => ceilings.length > 0);
+    const check = changes.length === 1 ? 'of one' : 'of several';
+    const { name, text, parts } = shapeOf(names, hasCeilings ? check : undefined);
+    const count = new StatementBytes();
+    const values: ArrayParameter[] = [];
+    for (const [index, part] of parts.entries()) {
       const rows = rowsByPart.get(names[index] ?? '') ?? [];
       if (part.sortedBy.length > 0) rows.sort((one, two) => compare(one, two, part.sortedBy));
-      return part.kinds.map((kind, column) => arrayOf(rows, column, kind));
-    });
-    if (ceilings.length > 0) values.push(ceilingsText(ceilings));
+      const stored = rows.map((row) =>
+        part.kinds.map((kind, column) => storedForm(kind, row[column] ?? null)),
+      );
+      if (part.count)
+        for (const [at, row] of rows.entries()) part.count(count, row, stored[at] ?? []);
+      part.kinds.forEach((kind, column) => {
+        values.push(
+          arrayOf(
+            stored.map((row) => row[column] ?? null),
+            kind,
+          ),
+        );
+      });
+    }
+    if (countsBytes(parts)) {
+      values.push(...arraysOf(countValues(count), countKinds));
+      if (hasCeilings) values.push(...arraysOf(ceilingValues(changes, count), ceilingKinds));
+    }
     return { ...(name !== undefined && { name }), text, values };
   };
 }
 
-/** As the function `check_stored_bytes` of the database reads them, each once. */
-function ceilingsText(ceilings: readonly StorageCeiling[]): string {
-  const texts = ceilings.map(({ quota, tenant_id, application_id, bytes }) =>
-    JSON.stringify({
-      quota,
-      tenant: tenantNumber(tenant_id),
-      ...(application_id && { application: idBytes(application_id).toString('hex') }),
-      bytes,
-    }),
-  );
-  return `[${[...new Set(texts)].join(',')}]`;
+/** Of what {@link countValues} gives. */
+const countKinds: readonly ColumnKind[] = ['tenant', 'id', 'integer'];
+/** Of what {@link ceilingValues} gives. */
+const ceilingKinds: readonly ColumnKind[] = ['text', 'tenant', 'id', 'integer', 'integer'];
+
+function arraysOf(lists: readonly SqlValue[][], kinds: readonly ColumnKind[]): ArrayParameter[] {
+  return lists.map((list, at) => arrayOf(list, kinds[at] ?? 'text'));
+}
+
+function countsBytes(parts: readonly StatementPart[]): boolean {
+  return parts.some(({ action, table }) => action !== 'amend' && isCounted(table));
 }
 
 const actionsInOrder: readonly string[] = ['clear', 'remove', 'replace', 'amend', 'insert'];
@@ -145,7 +161,7 @@ function newShape(names: readonly string[], ceilings: CeilingCheck | undefined):
   const parts = names.map((name) =>
     partOf(...(name.split(' ') as [RowOperation['action'], Table])),
   );
-  return { parts, text: textOf(parts, ceilings), ceilings, uses: 0 };
+  return { parts, text: textOf(parts, ceilings), uses: 0 };
 }
 
 function partOf(action: RowOperation['action'], table: Table): StatementPart {
@@ -157,6 +173,7 @@ function partOf(action: RowOperation['action'], table: Table): StatementPart {
     columns,
     kinds: kindsOf(table, action),
     sortedBy: lockedBy(action, table).map(placeOf),
+    count: countWritten(table, action, columns),
   };
 }
 
@@ -179,9 +196,8 @@ function compare(one: RowValues, two: RowValues, places: readonly number[]): num
   return 0;
 }
 
-/** The column as PostgreSQL reads an array. What cannot be written so fails before anything is sent. */
-function arrayOf(rows: readonly RowValues[], column: number, kind: ColumnKind): ArrayParameter {
-  const values = rows.map((row) => storedForm(kind, row[column] ?? null));
+/** Stored values as PostgreSQL reads an array. What cannot be written so fails before anything is sent. */
+function arrayOf(values: readonly SqlValue[], kind: ColumnKind): ArrayParameter {
   if (arrayTypes[kind] === arrayTypes.bytes) return bytesArray(values as (Uint8Array | null)[]);
   const write = kind === 'text' ? quoted : String;
   let text = '{';
@@ -225,29 +241,31 @@ function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
  *
  * A change may remove a row, or give up a unique value, and insert another in its place. The guards
  * read what removals and replacements return, so these are done before the outer query has its row;
- * nothing reads the insertions, which PostgreSQL does after that.
+ * nothing reads the insertions, which PostgreSQL does after that. Citus does all parts first, in their order.
  */
 function textOf(parts: readonly StatementPart[], ceilings: CeilingCheck | undefined): string {
   let parameter = 0;
+  const parametersFor = (kinds: readonly ColumnKind[]) =>
+    kinds.map((kind) => `$${++parameter}::${arrayTypes[kind]}`);
   const expressions: string[] = [];
   const guards: string[] = [];
+  const gone: string[] = [];
   parts.forEach((part, index) => {
-    const first = parameter + 1;
-    const lists = part.kinds.map((kind) => `$${++parameter}::${arrayTypes[kind]}`);
+    const lists = parametersFor(part.kinds);
     expressions.push(`p${index} as (${bodyOf(part, `unnest(${lists.join(', ')})`)})`);
     if (part.action === 'insert') return;
-    const list = `$${first}::${arrayTypes[part.kinds[0] ?? 'text']}`;
-    const given = part.action === 'clear' ? '>= 0' : `= cardinality(${list})`;
+    const given = part.action === 'clear' ? '>= 0' : `= cardinality(${lists[0]})`;
     guards.push(`(select count(*) from p${index}) ${given}`);
+    if (part.action !== 'amend' && isCounted(part.table)) gone.push(`p${index}`);
   });
-  // For the triggers that count, which run when the rest of the statement is done.
-  if (ceilings !== undefined) {
-    const given = `$${++parameter}::text`;
-    guards.unshift(
-      ceilings === 'net'
-        ? `begin_stored_bytes(${given})`
-        : `set_config('strongroom.ceilings', ${given}, true) is not null`,
-    );
+  if (countsBytes(parts)) {
+    expressions.push(`counters as (${counterPart(parametersFor(countKinds), gone)})`);
+    if (ceilings !== undefined) {
+      const given = parametersFor(ceilingKinds);
+      const isOfOne = ceilings === 'of one';
+      guards.unshift(...ceilingConditions({ given, gone, counters: 'counters', isOfOne }));
+    }
+    guards.unshift(countsItself);
   }
   const guard =
     guards.length === 0 ? '1' : `1 / (case when ${guards.join(' and ')} then 1 else 0 end)`;
@@ -261,9 +279,12 @@ function bodyOf({ action, table, columns }: StatementPart, source: string): stri
   if (action === 'replace') {
     const assignments = columns.map((column) => `${column} = n.${column}`);
     const same = key.map((column) => `t.${column} = n.${column}`);
+    // An update returns what it wrote. What was stored before is read beside it.
+    const before = isCounted(table) ? `, ${table} as before` : '';
+    if (before) same.push(...key.map((column) => `before.${column} = t.${column}`));
     return `update ${table} t set ${assignments.join(', ')}
-      from ${source} as n (${columns.join(', ')})
-      where ${same.join(' and ')} and t.version = n.version - 1 returning 1`;
+      from ${source} as n (${columns.join(', ')})${before}
+      where ${same.join(' and ')} and t.version = n.version - 1 returning ${returnedOf(table, 'before')}`;
   }
   if (action === 'amend') {
     const parts = amendedParts(table);
@@ -276,5 +297,5 @@ function bodyOf({ action, table, columns }: StatementPart, source: string): stri
   }
   const same = columns.map((column) => `t.${column} = n.${column}`);
   return `delete from ${table} t using ${source} as n (${columns.join(', ')})
-    where ${same.join(' and ')} returning 1`;
+    where ${same.join(' and ')} returning ${returnedOf(table, 't')}`;
 }
