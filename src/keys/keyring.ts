@@ -1,6 +1,8 @@
 /** A tenant's keyring: versioned keys for each purpose, stored only when sealed by the root key. */
+import assert from 'node:assert/strict';
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { inspect } from 'node:util';
+import { type Instant, parseInstant } from '../base/clock.ts';
 import { integrityError, type VaultError } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import { isObject, type Json } from '../base/json.ts';
@@ -36,7 +38,10 @@ export type SealingPurpose = (typeof sealingPurposes)[number];
 export type SecretPurpose = (typeof secretPurposes)[number];
 export type Purpose = (typeof purposes)[number];
 
-/** `active` seals and opens, `decrypt_only` opens, `destroyed` keeps its number but has no key. */
+/**
+ * `active` seals and opens, `decrypt_only` opens, `destroyed` keeps its number but has no key. A new version is
+ * `decrypt_only` until all servers know it.
+ */
 const keyStates = ['active', 'decrypt_only', 'destroyed'] as const;
 export type KeyState = (typeof keyStates)[number];
 
@@ -45,7 +50,19 @@ export interface KeyVersion {
   readonly version: number;
   readonly state: KeyState;
   readonly key: KeyObject | undefined;
+  /** Absent for the first version of a keyring that an earlier release made: it is as old as the tenant. */
+  readonly createdAt?: Instant;
+  /**
+   * Of fingerprint and search keys: the first version of the data key whose rows are under this version. Every write
+   * of a row is sealed under the active data key and has digests under the active keys, so the version of the data key
+   * that a row names tells the versions of its digests.
+   */
+  readonly fromData?: number;
 }
+
+/** Purposes whose digests are stored with rows that a data key seals. */
+const digestPurposes = ['fingerprint', 'search'] as const;
+export type DigestPurpose = (typeof digestPurposes)[number];
 
 type Versions = Readonly<Record<Purpose, readonly KeyVersion[]>>;
 
@@ -109,7 +126,7 @@ export class Keyring {
   sealing(purpose: SealingPurpose): VersionedKeys {
     const known = this.#sealing.get(purpose);
     if (known !== undefined) return known;
-    const keys = sealingKeys(purpose, this.versions[purpose]);
+    const keys = sealingKeys(purpose, this.versions[purpose], this.activeVersion(purpose));
     this.#sealing.set(purpose, keys);
     return keys;
   }
@@ -127,7 +144,67 @@ export class Keyring {
   }
 
   activeVersion(purpose: Purpose): number {
-    return this.versions[purpose].length;
+    return this.versions[purpose].findIndex(({ state }) => state === 'active') + 1;
+  }
+
+  /** The secrets of all versions that are not destroyed, the active one first: a digest may be under any of them. */
+  livingSecrets(purpose: SecretPurpose): readonly KeyObject[] {
+    const active = this.secret(purpose);
+    const keys = this.versions[purpose].flatMap(({ key }) => key ?? []);
+    return [active, ...keys.filter((key) => key !== active)];
+  }
+
+  /** The version of a digest key that a row is under whose data is sealed under this version of the data key. */
+  digestVersion(purpose: DigestPurpose, dataVersion: number): number {
+    const begun = this.versions[purpose].filter(({ fromData = 1 }) => fromData <= dataVersion);
+    return begun.at(-1)?.version ?? 1;
+  }
+
+  /**
+   * The keyring with one more version of a purpose, which is `decrypt_only`. A digest key begins with the newest
+   * version of the data key, so add that before it.
+   */
+  withVersion(
+    purpose: Purpose,
+    { random, now }: { readonly random: Random; readonly now: Instant },
+  ): Keyring {
+    const versions = this.versions[purpose];
+    const added: KeyVersion = {
+      version: versions.length + 1,
+      state: 'decrypt_only',
+      key: newKey(random),
+      createdAt: now,
+      ...(isDigestPurpose(purpose) && { fromData: this.versions.data.length }),
+    };
+    return this.#with(purpose, [...versions, added]);
+  }
+
+  /** The keyring in which the newest version of a purpose is active. */
+  withNewestActive(purpose: Purpose): Keyring {
+    const versions = this.versions[purpose];
+    const newest = versions.length;
+    return this.#with(
+      purpose,
+      versions.map((entry): KeyVersion => {
+        if (entry.version === newest) return { ...entry, state: 'active' };
+        return entry.state === 'active' ? { ...entry, state: 'decrypt_only' } : entry;
+      }),
+    );
+  }
+
+  /** The keyring without the key of this version, which must not be active and under which there must be no rows. */
+  withDestroyed(purpose: Purpose, version: number): Keyring {
+    assert(version !== this.activeVersion(purpose), 'the active version is never destroyed');
+    return this.#with(
+      purpose,
+      this.versions[purpose].map((entry): KeyVersion => {
+        return entry.version === version ? { ...entry, state: 'destroyed', key: undefined } : entry;
+      }),
+    );
+  }
+
+  #with(purpose: Purpose, versions: readonly KeyVersion[]): Keyring {
+    return new Keyring({ ...this.versions, [purpose]: versions });
   }
 
   toString(): string {
@@ -143,9 +220,17 @@ export class Keyring {
   }
 }
 
-function sealingKeys(purpose: SealingPurpose, versions: readonly KeyVersion[]): VersionedKeys {
+function sealingKeys(
+  purpose: SealingPurpose,
+  versions: readonly KeyVersion[],
+  activeVersion: number,
+): VersionedKeys {
   const keys = versions.map((entry) => entry.key && aeadKeyOf(entry.key));
-  return { purpose, activeVersion: versions.length, at: (version) => keys[version - 1] };
+  return { purpose, activeVersion, at: (version) => keys[version - 1] };
+}
+
+function isDigestPurpose(purpose: Purpose): purpose is DigestPurpose {
+  return digestPurposes.some((known) => known === purpose);
 }
 
 /**
@@ -182,10 +267,14 @@ function byPurpose(versions: (purpose: Purpose) => readonly KeyVersion[]): Versi
   return Object.fromEntries(purposes.map((purpose) => [purpose, versions(purpose)])) as Versions;
 }
 
-/** `{ purpose: [{ state, key? }] }`; a version is its place in the list, counted from 1. */
+/** `{ purpose: [{ state, key?, created_at?, from_data? }] }`; a version is its place in the list, counted from 1. */
 function serialize(keyring: Keyring): string {
-  const entryOf = ({ state, key }: KeyVersion): Json =>
-    key === undefined ? { state } : { state, key: key.export().toString('base64') };
+  const entryOf = ({ state, key, createdAt, fromData }: KeyVersion): Json => ({
+    state,
+    ...(key !== undefined && { key: key.export().toString('base64') }),
+    ...(createdAt !== undefined && { created_at: createdAt }),
+    ...(fromData !== undefined && { from_data: fromData }),
+  });
   return JSON.stringify(
     Object.fromEntries(
       purposes.map((purpose) => [purpose, keyring.versions[purpose].map(entryOf)]),
@@ -203,9 +292,8 @@ function parseKeyring(tenant: TenantId, text: string): Keyring {
     byPurpose((purpose) => {
       const list = stored[purpose];
       const entries = Array.isArray(list) ? list.map(parseVersion) : [];
-      const states = entries.map((entry) => entry?.state);
-      const lastIsActive = states.length > 0 && states.indexOf('active') === states.length - 1;
-      if (!lastIsActive || entries.includes(undefined)) {
+      const active = entries.filter((entry) => entry?.state === 'active');
+      if (active.length !== 1 || entries.includes(undefined)) {
         throw unusable(tenant, `has ${purpose} keys this release cannot read`);
       }
       return entries as KeyVersion[];
@@ -217,12 +305,16 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
   if (!isObject(entry)) return undefined;
   const state = keyStates.find((known) => known === entry['state']);
   if (state === undefined) return undefined;
-  const version = index + 1;
-  if (state === 'destroyed') return { version, state, key: undefined };
+  const { created_at: createdAt, from_data: fromData } = entry;
+  const known = {
+    version: index + 1,
+    state,
+    ...(typeof createdAt === 'number' && { createdAt: parseInstant(createdAt) }),
+    ...(typeof fromData === 'number' && { fromData }),
+  };
+  if (state === 'destroyed') return { ...known, key: undefined };
   const bytes = Buffer.from(String(entry['key']), 'base64');
-  return bytes.length === aeadKeyBytes
-    ? { version, state, key: createSecretKey(bytes) }
-    : undefined;
+  return bytes.length === aeadKeyBytes ? { ...known, key: createSecretKey(bytes) } : undefined;
 }
 
 function unusable(tenant: TenantId, reason: string): VaultError {

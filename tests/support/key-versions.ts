@@ -1,20 +1,13 @@
-/** Keyrings with older and destroyed versions of keys, which the vault reads and does not make yet. */
-import { createSecretKey } from 'node:crypto';
+/** Steps of a rotation, as tests take them. */
+import type { Instant } from '../../src/base/clock.ts';
 import type { Random } from '../../src/base/random.ts';
-import { aeadKeyBytes } from '../../src/keys/aead.ts';
-import { Keyring, type Purpose } from '../../src/keys/keyring.ts';
+import type { Keyring, Purpose } from '../../src/keys/keyring.ts';
+
+const now = Date.UTC(2026, 10, 24) as Instant;
 
 /** The keyring with a new active version of a purpose; the version before it only opens. */
 export function rotate(keyring: Keyring, purpose: Purpose, random: Random): Keyring {
-  const retired = keyring.versions[purpose].map((entry) =>
-    entry.state === 'active' ? { ...entry, state: 'decrypt_only' as const } : entry,
-  );
-  const added = {
-    version: retired.length + 1,
-    state: 'active' as const,
-    key: createSecretKey(random(aeadKeyBytes)),
-  };
-  return new Keyring({ ...keyring.versions, [purpose]: [...retired, added] });
+  return keyring.withVersion(purpose, { random, now }).withNewestActive(purpose);
 }
 
 /** What {@link destroy} removes. */
@@ -25,10 +18,5 @@ export interface RetiredKey {
 
 /** The keyring without the key of a version. What is still sealed under it is lost for ever. */
 export function destroy(keyring: Keyring, { purpose, version }: RetiredKey): Keyring {
-  const versions = keyring.versions[purpose].with(version - 1, {
-    version,
-    state: 'destroyed',
-    key: undefined,
-  });
-  return new Keyring({ ...keyring.versions, [purpose]: versions });
+  return keyring.withDestroyed(purpose, version);
 }
