@@ -145,4 +145,36 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     assert.match(text, /\r\nX-Own: yes\r\n/);
     assert.doesNotMatch(text, /^X-Accel-Redirect:/im);
   });
+
+  test('a redirect leads to no expression that its destination wrote', async () => {
+    const tenant = await newTenant();
+    const { id } = (await tenant.token({ type: 'token', data: 'a secret' })).body;
+    const configuration = { KEY: 'a key' };
+    const { key } = await createProxy(tenant, { destination_url: url, configuration });
+    for (const [open, close] of [
+      ['{{', '}}'],
+      ['%7b{', '%7D}'],
+      // Clients drop tabs in a URL.
+      ['{\t{', '}\t}'],
+    ]) {
+      const asked = [id, 'config: KEY'].map((one) => `${open} ${one} ${close}`);
+      for (const name of ['Location', 'Refresh']) {
+        destination.behave(({ request, response }) => {
+          const headers = [name, `${name === 'Refresh' ? '0;url=' : ''}/proxy/${asked.join('/')}`];
+          response.writeHead(request.url === '/' ? 302 : 200, headers).end();
+        });
+        const sent = destination.requests.length;
+        const headers = { 'svc-api-key': tenant.key, 'svc-proxy-key': key };
+        // As most clients do, with all of its headers.
+        const received = await fetch(`${tenant.vault.url}/proxy/`, { headers });
+        const led = destination.requests.slice(sent).map((one) => one.url);
+        assert.deepEqual(led, ['/']);
+        assert.equal(received.headers.get(name), null);
+      }
+    }
+    destination.behave(answer(302, ['Location', '/proxy/next?page={2}', 'X-Own', '{{ kept }}']));
+    const redirect = await tenant.send('GET', '/proxy', { headers: { 'svc-proxy-key': key } });
+    assert.equal(redirect.headers.get('location'), '/proxy/next?page={2}');
+    assert.equal(redirect.headers.get('x-own'), '{{ kept }}');
+  });
 });

@@ -1,7 +1,7 @@
 /** Sends the result of a request: its status, the `Location` of a created resource, and a body or a list. */
 import type { Caller } from '../../rules/caller.ts';
 import type { MadeReply, Reply, ReplyBody } from '../../rules/reply.ts';
-import { directsFrontEnd } from './front-ends.ts';
+import { directsCaller } from './orders.ts';
 import { jsonMediaType, type RequestContext } from './request-context.ts';
 import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
@@ -63,7 +63,7 @@ function sendMade(context: RequestContext, { status, headers, body }: MadeReply)
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
     if (lower === 'content-type') mediaType = value;
-    else if (isCodes(lower) && !own.has(lower)) {
+    else if (isCodes(lower) && !own.has(lower) && !directsCaller(lower, value)) {
       context.setHeader(lower, value);
     }
   }
@@ -73,6 +73,5 @@ function sendMade(context: RequestContext, { status, headers, body }: MadeReply)
 }
 
 function isCodes(name: string): boolean {
-  if (unsent.has(name) || headersOfHost.has(name) || directsFrontEnd(name)) return false;
-  return !name.startsWith('access-control-');
+  return !unsent.has(name) && !headersOfHost.has(name) && !name.startsWith('access-control-');
 }

@@ -1,12 +1,12 @@
 /** The response to a call: the destination's, and what the vault adds to it. */
 import type { ProxyResponse } from '../../proxies/calls/proxy-call.ts';
-import { withoutOrders } from '../protocol/front-ends.ts';
+import { withoutOrders } from '../protocol/orders.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import { headersOfHost } from '../protocol/sending.ts';
 
 /**
- * Every header of the destination is retained, except those that servers in front of the vault obey. The vault puts its
- * own under names that are free.
+ * Every header of the destination is retained, except those that servers in front of the vault obey, and redirects with
+ * expressions. The vault puts its own under names that are free.
  */
 export function passOn(
   context: RequestContext,
