@@ -64,7 +64,7 @@ export async function attachVault(
 ): Promise<Omit<Vault, 'ownNotes'>> {
   const random = pooledRandom();
   const newStreamId = () => newUuid(random);
-  const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId });
+  const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId, clock });
   const tenants = createTenants({ store, rootKey, clock, random });
   return vaultOf({ store, tenants, rootKey, clock, random, onNoted });
 }
@@ -84,6 +84,7 @@ export async function openVault(
     dataDir: config.dataDir,
     freeBytesMin: config.freeBytesMin,
     newStreamId: () => newUuid(random),
+    clock,
     onCommitted,
     onGroup,
   });

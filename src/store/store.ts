@@ -1,6 +1,7 @@
 /** The store: rows by key, queries, and changes that are committed whole or not at all. */
 import type { MessagePort } from 'node:worker_threads';
 import type { CompiledQuery, Kysely } from 'kysely';
+import type { Clock } from '../base/clock.ts';
 import type { Epochs } from '../base/epochs.ts';
 import type { HostHealth, OnGroup, StoreState } from '../base/telemetry/store-work.ts';
 import type { Bookkeeping, Change, CommitOutcome } from './change.ts';
@@ -83,6 +84,8 @@ export interface StoreOptions {
   readonly isDistributed?: boolean | undefined;
   /** Where the embedded engine keeps its file. */
   readonly dataDir: string;
+  /** The machine's time unless given. */
+  readonly clock?: Clock | undefined;
   /** For the embedded engine: the bytes that stay free on its disk for reading and deleting. */
   readonly freeBytesMin?: number | undefined;
   /** A fresh name for the log stream of each writer. */

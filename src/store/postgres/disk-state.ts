@@ -1,5 +1,5 @@
 /** What is known of a full disk of PostgreSQL, which says so when it is, and never how much is free. */
-import { monotonicMs } from '../commit/queue.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 
 /** For so long after a full disk nothing that grows is tried, so that what is freed is there to read and delete. */
 const pauseMs = 2_000;
@@ -10,12 +10,16 @@ export interface DiskState {
   end(): void;
 }
 
-export function createDiskState(): DiskState {
-  let until = Number.NEGATIVE_INFINITY;
+export function createDiskState(clock: Clock = systemClock): DiskState {
+  let fullAt = Number.NEGATIVE_INFINITY;
   return {
-    isShort: () => monotonicMs() < until,
+    isShort: () => {
+      const sinceMs = clock.now() - fullAt;
+      // A clock that was set back does not extend the pause.
+      return sinceMs >= 0 && sinceMs < pauseMs;
+    },
     end: () => {
-      until = monotonicMs() + pauseMs;
+      fullAt = clock.now();
     },
   };
 }

@@ -163,7 +163,7 @@ function createEngine(
     });
     return spread;
   };
-  const room = createDiskState();
+  const room = createDiskState(options.clock);
   const committers = Array.from({ length: lanes }, () =>
     createPostgresCommitter(connecting(findByKey), { ...options, room }, isSpread),
   );
