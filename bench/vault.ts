@@ -48,7 +48,7 @@ export async function startVault(
 ): Promise<Vault> {
   const managementKey = `bench_${randomBytes(24).toString('hex')}`;
   const port = await freePort();
-  packed ??= packProgram();
+  packed ??= packProgram().then(({ command }) => command);
   const program = (without && promises[without]) ?? (await packed);
   const start = () =>
     startServer({

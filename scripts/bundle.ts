@@ -4,8 +4,9 @@
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build, type Metafile } from 'esbuild';
+import { build, type Metafile, type Plugin } from 'esbuild';
 import { entryPoints } from '../src/base/installation/entry-points.ts';
+import { leanHttpModule } from './node-http.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -15,6 +16,17 @@ const installed = ['pg', 'quickjs-wasi'];
 /** Libraries in the older form of modules call it. */
 const banner = `import { createRequire as createBundledRequire } from 'node:module';
 const require = createBundledRequire(import.meta.url);`;
+
+const leanHttp: Plugin = {
+  name: 'lean-http',
+  setup(build) {
+    const namespace = 'lean-http';
+    build.onResolve({ filter: /^(?:node:)?http$/ }, ({ kind }) =>
+      kind === 'import-statement' ? { path: 'node-http', namespace } : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace }, () => ({ contents: leanHttpModule() }));
+  },
+};
 
 /**
  * @param more modules that shall be files as well, by their paths below the sources.
@@ -34,6 +46,7 @@ export async function bundle(directory: string, more: readonly string[] = []): P
     platform: 'node',
     target: 'node24',
     external: installed,
+    plugins: [leanHttp],
     banner: { js: banner },
     legalComments: 'none',
     logLevel: 'warning',

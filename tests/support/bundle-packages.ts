@@ -3,20 +3,22 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
-import type { Environment } from './process.ts';
+import { leanHttpModule } from '../../scripts/node-http.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
 /** As the sources import them; what two of them share is one file, and so loaded once. */
 const names = ['jose', 'kysely', 'typebox', 'typebox/schema', 'typebox/system'];
+const lean = 'node:http';
 
-const fileOf = (name: string) => name.replace('/', '-');
+const fileOf = (name: string) => name.replace(/[/:]/, '-');
 
 /**
- * Bundles them into a directory, where a run that reads them meanwhile is not disturbed. Gives what
- * `preload-packages.ts` finds them by.
+ * Bundles them into a directory, where a run that reads them meanwhile is not disturbed.
+ *
+ * @returns their URLs, by the names of the libraries.
  */
-export async function bundlePackages(directory: string): Promise<Environment> {
+export async function bundlePackages(directory: string): Promise<Readonly<Record<string, string>>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: names.map((name) => ({ in: name, out: fileOf(name) })),
@@ -32,13 +34,15 @@ export async function bundlePackages(directory: string): Promise<Environment> {
     write: false,
   });
   mkdirSync(directory, { recursive: true });
-  for (const { path, contents } of outputFiles) {
+  const files = [
+    ...outputFiles,
+    { path: join(directory, `${fileOf(lean)}.mjs`), contents: leanHttpModule() },
+  ];
+  for (const { path, contents } of files) {
     const unfinished = `${path}.${process.pid}`;
     writeFileSync(unfinished, contents);
     renameSync(unfinished, path);
   }
   const url = (name: string) => pathToFileURL(join(directory, `${fileOf(name)}.mjs`)).href;
-  return {
-    TEST_PACKAGES: JSON.stringify(Object.fromEntries(names.map((name) => [name, url(name)]))),
-  };
+  return Object.fromEntries([...names, lean].map((name) => [name, url(name)]));
 }

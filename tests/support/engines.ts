@@ -8,17 +8,16 @@ import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { copyMigratedFile, createMigratedDatabase } from './migrated.ts';
 import { sharedPostgres } from './postgres.ts';
+import { drawVariable } from './random.ts';
 import { replayedOnBoth } from './recorded-calls.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 
 /** `sqlite`, `postgres` or `both`. */
 export const engineVariable = 'TEST_ENGINE';
-/** A seed by which the runner has an engine drawn for each file of {@link drawnFiles}. */
-export const drawVariable = 'TEST_DRAW_ENGINES';
 
-/** Suites of what lies above the store, which is itself tested on both engines. */
+/** Tests of what lies above the store, which is itself tested on both engines. */
 const drawnFiles =
-  /tests\/(?:access|audit|http|proxies|reactors|tokens|webhooks|runtime\/jobs)\/[^/]+\.test\.ts$/;
+  /tests\/(?:access|audit|cli|http|proxies|reactors|runtime|runtime\/jobs|tokens|webhooks)\/[^/]+\.test\.ts$/;
 
 const engineNames = ['sqlite', 'postgres'] as const;
 export type EngineName = (typeof engineNames)[number];

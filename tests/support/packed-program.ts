@@ -1,13 +1,31 @@
 /** The command as the published package has it, among other packages, by which it knows what it is. */
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { bundle } from '../../scripts/bundle.ts';
+import { entryPoints } from '../../src/base/installation/entry-points.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** @returns its path. */
-export async function packProgram(): Promise<string> {
-  return join(await pack(), 'bin', 'strongroom.js');
+export interface PackedProgram {
+  /** The path of the command. */
+  readonly command: string;
+  /** The URLs of modules that are started, by those of their sources. */
+  readonly started: Readonly<Record<string, string>>;
+}
+
+export async function packProgram(): Promise<PackedProgram> {
+  const directory = await pack();
+  const url = (...path: readonly string[]) => pathToFileURL(join(...path)).href;
+  return {
+    command: join(directory, 'bin', 'strongroom.js'),
+    started: Object.fromEntries(
+      entryPoints.map((name) => [
+        url(root, 'src', `${name}.ts`),
+        url(directory, 'dist', `${name}.js`),
+      ]),
+    ),
+  };
 }
 
 /**

@@ -2,6 +2,9 @@
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 
+/** A seed by which the runner has an engine drawn for each file above the store, and fewer cases of each test. */
+export const drawVariable = 'TEST_DRAW_ENGINES';
+
 /** A whole number from 0 up to, not including, `bound`. */
 export type Below = (bound: number) => number;
 
@@ -10,6 +13,14 @@ export function seeded(t: TestContext): Below {
   const seed = Number(process.env['TEST_SEED'] ?? randomInt(2 ** 31));
   t.diagnostic(`TEST_SEED=${seed}`);
   return numbersFrom(seed);
+}
+
+/**
+ * So many random cases a test draws: all of them in `npm run test:all` and where its file is named, fewer in a run of
+ * everything, which has other ones each time.
+ */
+export function casesOf({ all, drawn }: { readonly all: number; readonly drawn: number }): number {
+  return process.env[drawVariable] === undefined ? all : drawn;
 }
 
 /** The numbers that follow from a seed (the generator is mulberry32). */

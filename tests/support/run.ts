@@ -2,20 +2,25 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
+import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { findIsolation } from '../../src/reactors/sandbox/probe.ts';
 import { bundlePackages } from './bundle-packages.ts';
 import { isCitus, workersVariable } from './citus-cluster.ts';
-import { drawVariable, engineVariable } from './engines.ts';
+import { engineVariable } from './engines.ts';
+import { isolationVariable } from './isolation.ts';
 import { makeTemplateDatabase, makeTemplateFile, templateVariables } from './migrated.ts';
 import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
-import { type Environment, programVariable } from './process.ts';
+import { type Environment, environmentOf, programVariable, spawnVault } from './process.ts';
+import { drawVariable } from './random.ts';
+import { collectTimes } from './times.ts';
 
-/** Of two cores a file uses two thirds of one: the rest of the time it waits for a disk or a child process. */
-const filesAtOnce = 3;
+/** Of two cores a file uses half of one: the rest of the time it waits for a disk, a child process or a clock. */
+const filesAtOnce = 4;
 /** Of a test: several times what the longest takes where much else runs. A test that hangs fails by it. */
 const testMsMax = 5 * 60_000;
 /** Without a line of output: a file that does not end is ended by it, and named. */
@@ -25,6 +30,8 @@ const root = join(import.meta.dirname, '..', '..');
 const cache = join(root, 'node_modules', '.cache');
 /** Every thread of every file loads the same code. */
 const compiled = { NODE_COMPILE_CACHE: join(cache, 'strongroom') };
+/** What `preload-packages.ts` loads in place of what is named or started. */
+const modulesVariable = 'TEST_MODULES';
 const preload = pathToFileURL(join(import.meta.dirname, 'preload-packages.ts')).href;
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('-'));
 const filters = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
@@ -47,17 +54,60 @@ const onTwoThreads = [
   'tests/audit/refusals.test.ts',
 ];
 
-const files = globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted).sort();
+/** By the clock; they begin first, so that no core is idle while the last one runs. See `TEST_TIMES`. */
+const longest: readonly string[] = [
+  'tests/reactors/pool.test.ts',
+  'tests/laws/derived-authority.test.ts',
+  'tests/runtime/import.test.ts',
+  'tests/packaging/npm-processes.test.ts',
+  'tests/faults/webhook-kills.test.ts',
+  'tests/faults/reactor-kills.test.ts',
+  'tests/faults/isolation-kept.test.ts',
+  'tests/laws/isolation.test.ts',
+  'tests/runtime/threads.test.ts',
+  'tests/faults/database-trouble.test.ts',
+  'tests/laws/room-to-read-and-delete.test.ts',
+  'tests/laws/explained-database.test.ts',
+  'tests/store/second-primary.test.ts',
+  'tests/http/reactor-async.test.ts',
+  'tests/reactors/hostile-endless.test.ts',
+  'tests/store/servers.test.ts',
+  'tests/reactors/hostile-floods.test.ts',
+  'tests/cli/doctor.test.ts',
+  'tests/laws/stop.test.ts',
+  'tests/http/reactor-call.test.ts',
+  'tests/laws/reactor-runs-written-back.test.ts',
+  'tests/store/distribution.test.ts',
+  'tests/cli/tenant.test.ts',
+  'tests/faults/reactor-runs.test.ts',
+  'tests/cli/tenant-hosts.test.ts',
+  'tests/http/bulk.test.ts',
+  'tests/faults/storage.test.ts',
+  'tests/faults/replay.test.ts',
+  'tests/packaging/image.test.ts',
+  'tests/laws/access-model.test.ts',
+  'tests/http/proxy-call-withdrawn.test.ts',
+  'tests/cli/logs.test.ts',
+  'tests/laws/root-key.test.ts',
+  'tests/http/proxy-call-code.test.ts',
+  'tests/laws/access-model-react.test.ts',
+  'tests/laws/altered-rows.test.ts',
+];
+
+const files = inOrder(globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted));
 if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
 
 const program = await packProgram();
 const packages = await bundlePackages(join(cache, 'strongroom-test-packages'));
 // No test takes the machine away from it; those that kill a cluster have one of their own.
 const postgres = await startPostgres({ settings: { fsync: 'off' } });
+await warmUp();
+const times = process.env['TEST_TIMES'] === undefined ? undefined : collectTimes();
 const templates = {
   [templateVariables.file]: await makeTemplateFile(),
   ...(!isCitus() && { [templateVariables.database]: await makeTemplateDatabase(postgres) }),
 };
+const isolation = (await findIsolation()) ?? null;
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
 // Named files are run on both engines: a developer who works at them sees all of it.
 const seed = process.env['TEST_SEED'] ?? `${randomInt(2 ** 31)}`;
@@ -66,13 +116,14 @@ const draw: Environment = isDrawn ? { TEST_SEED: seed, [drawVariable]: seed } : 
 let last = '';
 if (isDrawn)
   print(
-    `TEST_SEED=${seed} draws the engine of each file in tests/http, jobs and vault, and whose calls run on both.`,
+    `TEST_SEED=${seed} draws the engine of each file above the store, and whose calls run on both.`,
   );
 const running = [runTests({ paths: files, atOnce: filesAtOnce, more: {}, print })];
 if (isWhole) running.push(runOnTwoThreads());
 const [own, other] = await Promise.all(running);
 // The summary ends the output, also where the reporter itself would end with the list of what failed.
 if (last !== own?.summary.at(-1)) for (const line of own?.summary ?? []) print(line);
+for (const line of times?.lines() ?? []) process.stdout.write(`${line}\n`);
 process.exitCode = own?.code || (other?.code ?? 0);
 await postgres.stop();
 
@@ -80,8 +131,31 @@ function isWanted(file: string): boolean {
   return filters.length === 0 || filters.some((filter) => file.startsWith(pathFrom(filter)));
 }
 
+function inOrder(paths: readonly string[]): readonly string[] {
+  const first = longest.filter((path) => paths.includes(path));
+  return [...first, ...paths.filter((path) => !longest.includes(path)).sort()];
+}
+
 function pathFrom(filter: string): string {
   return filter.replace(/^\.\//, '');
+}
+
+/**
+ * Code that was compiled is kept when a process ends by itself, and most vaults of the tests are killed: one ends, so
+ * that no other compiles it again, which is a third of a start.
+ */
+async function warmUp(): Promise<void> {
+  const place = {
+    dataDir: mkdtempSync(join(tmpdir(), 'strongroom-warm-')),
+    databaseUrl: undefined,
+  };
+  const ends: (() => unknown)[] = [() => rmSync(place.dataDir, { recursive: true })];
+  const command = [process.execPath, program.command, 'serve'];
+  const lender = { after: (end: () => unknown) => void ends.unshift(end) };
+  const vault = await spawnVault(lender, environmentOf(place), command);
+  vault.terminate();
+  await vault.finished;
+  for (const end of ends) await end();
 }
 
 function print(line: string): void {
@@ -117,22 +191,24 @@ interface Ended {
 async function runTests({ paths, atOnce, more, print }: TestRun): Promise<Ended> {
   const runner = spawn(
     process.execPath,
-    [
-      ...['--test', '--test-reporter=spec', `--test-concurrency=${atOnce}`],
-      ...[`--test-timeout=${testMsMax}`, `--import=${preload}`, ...flags, ...paths],
-    ],
+    [...flags, join(import.meta.dirname, 'run-files.ts'), ...paths],
     {
       cwd: root,
       env: {
         ...colours(),
         ...compiled,
         ...process.env,
-        ...packages,
+        [modulesVariable]: JSON.stringify({ ...packages, ...program.started }),
         ...templates,
+        ...times?.environment,
         ...draw,
+        TEST_AT_ONCE: `${atOnce}`,
+        TEST_MS_MAX: `${testMsMax}`,
+        TEST_PRELOAD: preload,
+        [isolationVariable]: JSON.stringify(isolation),
         [sharedUrlVariable]: postgres.url,
         ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
-        [programVariable]: program,
+        [programVariable]: program.command,
         ...more,
       },
       stdio: ['ignore', 'pipe', 'inherit'],

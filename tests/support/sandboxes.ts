@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { openSandbox } from '../../src/reactors/sandbox/open.ts';
 import type { PoolLimits } from '../../src/reactors/sandbox/pool.ts';
-import { findIsolation } from '../../src/reactors/sandbox/probe.ts';
 import type { Sandbox } from '../../src/reactors/sandbox/sandbox.ts';
+import { findIsolationOnce } from './isolation.ts';
 
-const found = await findIsolation();
+const found = await findIsolationOnce();
 assert(found, 'this machine permits some isolation');
 
-/** The strongest way that this machine permits; it is looked for once in each process of tests. */
+/** The strongest way that this machine permits. */
 export const isolation = found;
 
 export function openTestSandbox(bounds: Partial<PoolLimits> = {}): Sandbox {

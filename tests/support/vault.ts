@@ -4,13 +4,14 @@ import type { Section } from '../../src/api/declaration/operation.ts';
 import { SharedClock } from '../../src/base/shared-clock.ts';
 import type { Log, LogFields } from '../../src/base/telemetry/log.ts';
 import type { Route } from '../../src/http/protocol/route.ts';
-import { findIsolation } from '../../src/reactors/sandbox/probe.ts';
+import type { findIsolation } from '../../src/reactors/sandbox/probe.ts';
 import { type Config, readConfig } from '../../src/runtime/config/config.ts';
 import { jobsOf } from '../../src/runtime/jobs/jobs.ts';
 import { createRequestWorker } from '../../src/runtime/request-worker.ts';
 import { type Running, serve } from '../../src/runtime/serve.ts';
 import { type Engine, openTested, type Place } from './engines.ts';
 import { holdJobs } from './held-jobs.ts';
+import { findIsolationOnce } from './isolation.ts';
 import type { Lender } from './temporary.ts';
 
 /** So many threads answer the requests of every vault that tests start. */
@@ -96,15 +97,6 @@ export interface TestVaultOptions {
   /** In place of what this machine permits. */
   readonly findIsolation?: typeof findIsolation;
 }
-
-/** What a machine permits does not change between the vaults of one test process. */
-const isolations = new Map<string | undefined, ReturnType<typeof findIsolation>>();
-
-const findIsolationOnce: typeof findIsolation = (choice) => {
-  const found = isolations.get(choice) ?? findIsolation(choice);
-  isolations.set(choice, found);
-  return found;
-};
 
 export function configFor(
   place: Place,
