@@ -1,4 +1,4 @@
-/** Thousands of mixed requests and three kills: effects and log entries join without a difference. */
+/** A thousand mixed requests and more, and three kills: effects and log entries join without a difference. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
@@ -6,10 +6,10 @@ import { createHistory } from '../support/history.ts';
 import { checkHistory } from '../support/history-check.ts';
 import { verifyPlace } from '../support/logs.ts';
 import { environmentOf, spawnVault } from '../support/process.ts';
-import { seeded } from '../support/random.ts';
+import { casesOf, seeded } from '../support/random.ts';
 import { createApplication } from '../support/vault.ts';
 
-const requests = 3_000;
+const requests = casesOf({ all: 3_000, drawn: 1_200 });
 const clients = 16;
 const kills = 3;
 
@@ -23,7 +23,8 @@ onBothEngines(`${requests} mixed requests of ${clients} clients with ${kills} ki
     let answers = 0;
     for (let run = 0; run <= kills; run += 1) {
       // The last run ends by itself; in each of the others the vault is killed under way.
-      const end = Math.ceil((requests * (run + 1)) / (kills + 1)) - (run < kills ? below(500) : 0);
+      const end =
+        Math.ceil((requests * (run + 1)) / (kills + 1)) - (run < kills ? below(requests / 6) : 0);
       await history.work(clients, (answered) => {
         if (answered === undefined) return false;
         answers += 1;

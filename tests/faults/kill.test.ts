@@ -12,11 +12,11 @@ import { createHistory } from '../support/history.ts';
 import { checkHistory } from '../support/history-check.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { environmentOf, spawnVault, untilReady } from '../support/process.ts';
-import { seeded } from '../support/random.ts';
+import { casesOf, seeded } from '../support/random.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createApplication } from '../support/vault.ts';
 
-const rounds = 3;
+const rounds = casesOf({ all: 3, drawn: 2 });
 /** One end by SIGKILL and one shutdown. */
 const databaseRounds = 2;
 const workers = 8;

@@ -6,7 +6,7 @@ import { second } from '../../src/base/clock.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { type Environment, environmentOf, spawnVault, withCode } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';
-import { seeded } from '../support/random.ts';
+import { casesOf, seeded } from '../support/random.ts';
 import { takeDue } from '../support/reactors.ts';
 import { rowsOf } from '../support/rows.ts';
 import type { Lender } from '../support/temporary.ts';
@@ -18,7 +18,7 @@ import {
   startVault,
 } from '../support/vault.ts';
 
-const kills = 3;
+const kills = casesOf({ all: 3, drawn: 2 });
 const clients = 3;
 const callsMax = 8;
 

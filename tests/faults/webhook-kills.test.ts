@@ -7,12 +7,12 @@ import { engineOf, onBothEngines } from '../support/engines.ts';
 import { createHistory } from '../support/history.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { environmentOf, spawnVault, untilReady } from '../support/process.ts';
-import { type Below, seeded } from '../support/random.ts';
+import { type Below, casesOf, seeded } from '../support/random.ts';
 import { allowing, type Receiver, startReceiver } from '../support/receivers.ts';
 import { type Lender, temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
 
-const rounds = 2;
+const rounds = casesOf({ all: 2, drawn: 1 });
 const workers = 6;
 const answersMax = 100;
 

@@ -6,7 +6,7 @@ import { type Engine, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { createProxy } from '../support/proxies.ts';
 import { startCalled } from '../support/proxy-calls.ts';
-import { seeded } from '../support/random.ts';
+import { casesOf, seeded } from '../support/random.ts';
 import { createReactor, takeDue } from '../support/reactors.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { createStillClock, request, startVault, type TestVault } from '../support/vault.ts';
@@ -14,7 +14,7 @@ import { createStillClock, request, startVault, type TestVault } from '../suppor
 const { destination, url, environment } = await startCalled({ after });
 
 const second = 1000;
-const runs = 3;
+const runs = casesOf({ all: 3, drawn: 1 });
 
 /** Each request has a connection of its own, which the system gives to any of the threads. */
 const asksOfThreads = 6;

@@ -4,13 +4,14 @@ import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { onBothEngines } from '../support/engines.ts';
+import { casesOf } from '../support/random.ts';
 import { newTenant } from '../support/tenant.ts';
 import { type Received, startVault } from '../support/vault.ts';
 
 type Value = null | number | string | { [name: string]: Value };
 type Patch = { readonly data?: Value; readonly metadata?: Value };
 
-const runs = 25;
+const runs = casesOf({ all: 25, drawn: 10 });
 const patchesMax = 7;
 
 /** RFC 7386, section 2, word by word. */
