@@ -125,10 +125,13 @@ onBothEngines('a collector', (engine) => {
     collector.answer(json({}, 503));
     const environment = { STRONGROOM_OTLP_ENDPOINT: collector.url };
     const vault = await startVault(t, engine, { environment });
-    const sent = await Promise.all(
-      Array.from({ length: 512 }, () => vault.send('GET', '/healthz')),
-    );
-    assert.ok(sent.every(({ status }) => status === 200));
+    // So few at once that none is refused for that reason on a busy machine; together they fill a batch.
+    for (let batch = 0; batch < 16; batch += 1) {
+      const sent = await Promise.all(
+        Array.from({ length: 32 }, () => vault.send('GET', '/healthz')),
+      );
+      assert.deepEqual(new Set(sent.map(({ status }) => status)), new Set([200]));
+    }
     const lost = async () =>
       /^strongroom_trace_spans_lost_total (\d+)$/m.exec(
         (await vault.send('GET', '/metrics')).text,
