@@ -104,6 +104,28 @@ test('nothing is inherited but the channel', async () => {
   }
 });
 
+/** Descriptors of the program that started the vault, such as that of a lock, are open in all that the vault starts. */
+test('what the vault itself inherited is closed', { skip: noFilter }, () => {
+  const inherited = 30;
+  const directory = openSync('/', 'r');
+  try {
+    for (const { name } of filteredWays) {
+      const script = `${attempt} print(attempt(() => fs.fstatSync(${inherited}).isDirectory()))`;
+      const [command = '', ...args] = wordsOf(name, script, filteredWays) ?? [];
+      const between = Array<'ignore'>(inherited - 3).fill('ignore');
+      const { status, stdout } = spawnSync(command, args, {
+        env: {},
+        cwd: '/',
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore', ...between, directory],
+      });
+      if (status === 0) assert.equal(stdout, '"EBADF"', name);
+    }
+  } finally {
+    closeSync(directory);
+  }
+});
+
 /** The process that runs Node; those before it only started it. */
 function codeProcess(): number {
   const pid = descendants().find((one) =>
