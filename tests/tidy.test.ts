@@ -65,6 +65,13 @@ const names: readonly Ban[] = [
 const shortcuts: readonly Ban[] = [
   {
     in: 'code',
+    pattern: /\.\.\.(?:\w+\.)*\w*[sS]tore\b|\): Store\b/,
+    allowed: /^(?:src\/store\/(?:commit\/steps|notify-after-commit)\.ts|tests\/.*|bench\/.*)$/,
+    instead:
+      'nothing lies around a store: a commit has a step for it, in src/runtime/commit-steps.ts',
+  },
+  {
+    in: 'code',
     pattern: /\bprocess\s*\.\s*env\b/,
     allowed: /^src\/(?:runtime\/config\/config|cli\/main)\.ts$/,
     instead: 'take it from the configuration',
@@ -246,6 +253,8 @@ const rules: readonly Rule[] = [
     breaches: (files) => bannedWords(files, shortcuts),
     breaking: [
       { 'src/runtime/process.ts': "const port = process.env['PORT'];" },
+      { 'src/audit/a.ts': 'return { ...store, commit };' },
+      { 'src/audit/a.ts': 'function counting(inner: Store): Store {}' },
       { 'src/base/a.ts': 'const a = b as any;' },
       { 'src/base/a.ts': '// @ts-expect-error' },
       { 'src/base/a.ts': 'console.log(1);' },

@@ -1,30 +1,27 @@
-/** A store whose log is proven, block by block, to be what the vault wrote, under the keys of the tenants. */
+/** The log is proven, block by block, to be what the vault wrote, under the keys of the tenants. */
 
-import type { Clock } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Keys } from '../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
+import type { CommitStep } from '../store/commit/steps.ts';
 import type { LogBlock } from '../store/log-chain/block.ts';
 import { isProven, type Prover } from '../store/log-chain/proof.ts';
 import { changesExplainedRows } from '../store/row-states.ts';
-import type { Store } from '../store/store.ts';
 import { createGrowth, type GrowthTools } from './growth.ts';
 
-export interface ProvingTools extends Pick<GrowthTools, 'onNoted'> {
-  readonly store: Store;
+export interface ProvingTools extends GrowthTools {
   readonly tenants: Pick<Tenants, 'find' | 'known' | 'keyringOf'>;
-  readonly clock: Clock;
 }
 
 /**
  * The chain of hashes needs no key, so an attacker with write access to the database can add a block that explains
  * an altered row. Without the tenant's key the attacker cannot prove the block.
  */
-export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store {
-  const growth = createGrowth({ store, clock, onNoted });
+export function proving({ tenants, ...growing }: ProvingTools): CommitStep {
+  const growth = createGrowth(growing);
   const provers = new WeakMap<Keyring, Prover>();
 
   async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
@@ -67,13 +64,12 @@ export function proving({ store, tenants, clock, onNoted }: ProvingTools): Store
   }
 
   return {
-    ...store,
     // Nearly every commit passes here, even that of a read: cached values are not awaited.
-    commit: (change) => {
+    prepare: (change) => {
       const provers = knownProvers(change);
       return provers
-        ? store.commit({ ...change, provers })
-        : proversOf(change).then((read) => store.commit({ ...change, provers: read }));
+        ? { ...change, provers }
+        : proversOf(change).then((read) => ({ ...change, provers: read }));
     },
   };
 }

@@ -3,6 +3,7 @@ import { type Clock, second } from '../base/clock.ts';
 import { reasonOf as errorReasonOf } from '../base/errors.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Change } from '../store/change.ts';
+import type { CommitStep } from '../store/commit/steps.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
 
@@ -15,14 +16,14 @@ export const refusalWindowsMax = 10_000;
 const entriesPerCommit = 500;
 
 export interface Refusals {
-  /** Commits as the store does, except for repeated refusals. */
-  readonly store: Store;
+  /** Counts repeated refusals, which are not committed one by one. */
+  readonly step: CommitStep;
   /** Logs the counts that are not logged yet. */
   close(): Promise<void>;
 }
 
 export interface RefusalsOptions {
-  readonly store: Store;
+  readonly store: Pick<Store, 'commit'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -153,7 +154,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   }
 
   return {
-    store: countingRefusals(store, logRefusals),
+    step: countingRefusals(logRefusals),
     close: async () => {
       await flushing;
       clearTimeout(timer);
@@ -167,19 +168,13 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
 }
 
 /**
- * A store that hands repeated refusals to `count`, which resolves once the first refusal of its second
- * is in the log, and commits all other changes as the store does.
+ * Hands repeated refusals to `count`, which resolves once the first refusal of its second is in the log. All other
+ * changes are committed.
  */
-export function countingRefusals(
-  store: Store,
-  count: (refused: Change['entries']) => Promise<void>,
-): Store {
+export function countingRefusals(count: (refused: Change['entries']) => Promise<void>): CommitStep {
   return {
-    ...store,
-    commit: (change) =>
-      isRefusal(change)
-        ? count(change.entries).then(() => ({}))
-        : store.commit(withoutRepeats(change)),
+    prepare: (change) =>
+      isRefusal(change) ? count(change.entries).then(() => undefined) : withoutRepeats(change),
   };
 }
 

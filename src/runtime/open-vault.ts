@@ -15,11 +15,15 @@ import { makePrivateDirectory } from '../store/private-directory.ts';
 import type { AttachOptions, Store, StoreOptions } from '../store/store.ts';
 import { derivingEvents } from '../webhooks/events/derive.ts';
 import { createSubscriptions } from '../webhooks/subscriptions.ts';
+import { type StoreWith, storeWithSteps } from './commit-steps.ts';
 import type { Config } from './config/config.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
+  /** Of jobs and commands. */
   readonly store: Store;
+  /** The same with more steps, for requests. */
+  readonly storeWith: StoreWith;
   readonly tenants: Tenants;
   readonly rootKey: LocalRootKey;
   readonly clock: Clock;
@@ -110,7 +114,6 @@ export async function openVault(
   }
 }
 
-/** On every commit, derives its events first, and then proves its log. */
 function vaultOf({
   store,
   tenants,
@@ -118,12 +121,18 @@ function vaultOf({
   random,
   onNoted,
   ...parts
-}: Omit<Vault, 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<Vault, 'ownNotes'> {
+}: Omit<Vault, 'storeWith' | 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<
+  Vault,
+  'ownNotes'
+> {
   const subscriptions = createSubscriptions({ store, tenants, clock });
-  const limited = underStorageQuotas({ store, tenants, clock });
-  const proven = proving({ store: limited, tenants, clock, onNoted });
-  const deriving = derivingEvents({ store: proven, tenants, subscriptions, random });
-  return { ...parts, store: deriving, tenants, clock, random, close: () => store.close() };
+  const storeWith = storeWithSteps(store, {
+    deriveEvents: derivingEvents({ tenants, subscriptions, random }),
+    proveLog: proving({ store, tenants, clock, onNoted }),
+    limitStorage: underStorageQuotas({ store, tenants, clock }),
+  });
+  const close = () => store.close();
+  return { ...parts, store: storeWith({}), storeWith, tenants, clock, random, close };
 }
 
 /**

@@ -44,6 +44,7 @@ import {
 import { freeBytesFloor } from '../store/sqlite/free-space.ts';
 import type { Store } from '../store/store.ts';
 import { createBacklog, type WaitingDeliveries } from '../webhooks/deliveries/backlog.ts';
+import type { StoreWith } from './commit-steps.ts';
 import type { Config } from './config/config.ts';
 import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
@@ -129,7 +130,9 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     await opened.close();
     await logExport?.close();
   };
-  const vault: Vault = { ...opened, store: refusals.store, close };
+  const storeWith: StoreWith = (steps) =>
+    opened.storeWith({ countRefusals: refusals.step, ...steps });
+  const vault: Vault = { ...opened, store: storeWith({}), storeWith, close };
   try {
     const isolation = await isolating;
     sayCodeIsolation(config.reactors, isolation, log);

@@ -10,6 +10,7 @@ import { createThreadMetrics, type ThreadMetrics } from '../base/telemetry/threa
 import type { ThreadRpc } from '../base/thread-rpc.ts';
 import { processBudget } from '../reactors/sandbox/process-budget.ts';
 import type { ChainedEntry } from '../store/log-chain/entries.ts';
+import type { StoreWith } from './commit-steps.ts';
 import type { ProcessCalls, ThreadData } from './messages.ts';
 import { attachVault } from './open-vault.ts';
 import type { RequestWorkerTools } from './request-worker.ts';
@@ -49,11 +50,14 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
   });
   counted.watchStore(vault.store.state);
   const isLimited = config.rateLimits.failedAuthentication !== undefined;
+  const countRefusals = countingRefusals((refused) => rpc.call('logRefusals', refused));
+  const storeWith: StoreWith = (steps) => vault.storeWith({ countRefusals, ...steps });
   return {
     ...vault,
     isolation: data.isolation,
     processes: processBudget(data.budget.memory, data.budget.thread),
-    store: countingRefusals(vault.store, (refused) => rpc.call('logRefusals', refused)),
+    store: storeWith({}),
+    storeWith,
     log: remoteLog(rpc),
     metrics: { ...counted, expose: () => rpc.call('exposeMetrics', undefined) },
     counts,

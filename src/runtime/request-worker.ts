@@ -36,8 +36,6 @@ import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
 import { createAdmitLog } from '../reactors/calls/stored-logs.ts';
 import { openCode } from '../reactors/code/engine.ts';
 import { createQuarantine } from '../rules/quarantine.ts';
-import { chargedStore } from '../store/charged.ts';
-import { tracedStore } from '../store/traced.ts';
 import { openEnrichments } from '../tokens/enrichments/enrichments.ts';
 import { createSigningKey } from '../webhooks/deliveries/signing-key.ts';
 import type { Config } from './config/config.ts';
@@ -71,7 +69,15 @@ export interface RequestWorker {
 export interface RequestWorkerTools
   extends Pick<
     Process,
-    'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log' | 'isolation' | 'processes'
+    | 'store'
+    | 'storeWith'
+    | 'tenants'
+    | 'rootKey'
+    | 'clock'
+    | 'random'
+    | 'log'
+    | 'isolation'
+    | 'processes'
   > {
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
@@ -116,7 +122,7 @@ export async function createRequestWorker(
   const spans = openSpans(untraced, config, outboundOptions);
   const tracing = createTracing(random, spans);
   const processorTime = createProcessorTime();
-  const store = chargedStore(tracedStore(untraced.store, tracing), processorTime);
+  const store = untraced.storeWith({ tracing, onWait: processorTime.lap });
   const process = { ...untraced, store };
   const openForward = () =>
     tracedForward(createForward({ ...outboundOptions, onHandshake: processorTime.lap }), tracing);

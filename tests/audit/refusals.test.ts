@@ -10,6 +10,7 @@ import {
 import type { Instant } from '../../src/base/clock.ts';
 import type { ApplicationId } from '../../src/base/ids.ts';
 import type { Change } from '../../src/store/change.ts';
+import { withCommitSteps } from '../../src/store/commit/steps.ts';
 import type { LogEntry } from '../../src/store/log-chain/entries.ts';
 import type { Store } from '../../src/store/store.ts';
 import { entriesIn } from '../support/blocks.ts';
@@ -41,9 +42,10 @@ async function fixture(t: Parameters<typeof startVault>[0]) {
   };
   const refusals = createRefusals({ store, clock, log: recorder(logged) });
   t.after(() => refusals.close());
-  const refuse = (...entries: [LogEntry, ...LogEntry[]]) => refusals.store.commit({ entries });
+  const { commit } = withCommitSteps(store, [refusals.step]);
+  const refuse = (...entries: [LogEntry, ...LogEntry[]]) => commit({ entries });
   const messages = async () => (await logs(stored)).map(({ message }) => message);
-  return { clock, logged, stored, state, refusals, refuse, messages };
+  return { clock, logged, stored, state, refusals, commit, refuse, messages };
 }
 
 const logs = async (store: Store) =>
@@ -151,7 +153,8 @@ test('what was counted is written by the clock, without another request', async 
   };
   const refusals = createRefusals({ store, clock: createTestClock(), log: recorder([]) });
   t.after(() => refusals.close());
-  for (let time = 0; time < 3; time += 1) await refusals.store.commit({ entries: [denied()] });
+  const { commit } = withCommitSteps(store, [refusals.step]);
+  for (let time = 0; time < 3; time += 1) await commit({ entries: [denied()] });
   const alive = setInterval(() => undefined, 1000);
   const change = await new Promise<Change>((resolve) => {
     committed = resolve;
@@ -242,13 +245,13 @@ test('counts that cannot be written at a stop go to the log of the operator', as
 });
 
 test('what succeeds is never counted instead of logged', async (t) => {
-  const { refusals, messages } = await fixture(t);
+  const { commit, messages } = await fixture(t);
   for (const id of ['one', 'two']) {
-    await refusals.store.commit({
+    await commit({
       insert: { tokens: [token(id)] },
       entries: [entry(id), denied(), denied()],
     });
-    await refusals.store.commit({ entries: [entry(tenant, 'list')] });
+    await commit({ entries: [entry(tenant, 'list')] });
   }
   const all = await messages();
   assert.equal(all.filter((message) => message === 'Token created').length, 4);

@@ -6,11 +6,12 @@ import type { ApplicationId, TenantId } from '../../base/ids.ts';
 import { type Quotas, quotaRows } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
+import type { CommitStep } from '../../store/commit/steps.ts';
 import { growsStorage, type StorageCeiling, type StorageQuota } from '../../store/growth.ts';
 import type { Store } from '../../store/store.ts';
 
 export interface StorageQuotaTools {
-  readonly store: Store;
+  readonly store: Pick<Store, 'get'>;
   readonly tenants: Tenants;
   readonly clock: Clock;
 }
@@ -19,10 +20,10 @@ export interface StorageQuotaTools {
 const kindsMax = 10_000;
 
 /**
- * The store, whose `commit` throws `unprocessable` if the change would exceed a quota of stored bytes.
- * The quotas are at most a second old; the stored bytes are those that the database has counted at the commit.
+ * A commit throws `unprocessable` if the change would exceed a quota of stored bytes. The quotas are at most a second
+ * old; the stored bytes are those that the database has counted at the commit.
  */
-export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools): Store {
+export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools): CommitStep {
   const kinds = new ExpiringMap<string, boolean>({ clock, ageMsMax: hour, entriesMax: kindsMax });
 
   function isPublic(tenant: TenantId, application: ApplicationId): MaybeRead<boolean> {
@@ -64,29 +65,27 @@ export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools)
       : Promise.all(arePublic).then(withApplications);
   }
 
-  function commitUnder(
-    ceilings: readonly StorageCeiling[],
-    change: Change,
-  ): ReturnType<Store['commit']> {
-    if (ceilings.length === 0) return store.commit(change);
-    return store.commit({ ...change, ceilings }).then((outcome) => {
-      const exceeded = ceilings.find(({ quota }) => outcome.conflict === `stored_bytes.${quota}`);
-      if (exceeded) throw storageExceeded(exceeded);
-      return outcome;
-    });
-  }
-
   return {
-    ...store,
     // Every commit passes here, even that of a read: cached values are not awaited.
-    commit: (change) => {
-      if (!growsStorage(change)) return store.commit(change);
+    prepare: (change) => {
+      if (!growsStorage(change)) return change;
       const ceilings = ceilingsOf(change);
       return ceilings instanceof Promise
-        ? ceilings.then((read) => commitUnder(read, change))
-        : commitUnder(ceilings, change);
+        ? ceilings.then((read) => under(read, change))
+        : under(ceilings, change);
+    },
+    conclude: ({ change, outcome }) => {
+      if (outcome?.conflict === undefined) return;
+      const exceeded = change.ceilings?.find(
+        ({ quota }) => outcome.conflict === `stored_bytes.${quota}`,
+      );
+      if (exceeded) throw storageExceeded(exceeded);
     },
   };
+}
+
+function under(ceilings: readonly StorageCeiling[], change: Change): Change {
+  return ceilings.length === 0 ? change : { ...change, ceilings };
 }
 
 /** Itself where it is remembered. */

@@ -5,9 +5,9 @@ import { createPause } from '../../base/pauses.ts';
 import type { Random } from '../../base/random.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change, ChangedRows } from '../../store/change.ts';
+import type { CommitStep } from '../../store/commit/steps.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { type ExplainedName, explainedNames, explainedTables } from '../../store/row-states.ts';
-import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { viewOfRow } from './data.ts';
 import { type EventActor, eventRow } from './event-row.ts';
@@ -23,14 +23,13 @@ export interface Subscriptions {
 }
 
 export interface EventTools {
-  readonly store: Store;
   readonly tenants: Pick<Tenants, 'find'>;
   readonly subscriptions: Subscriptions;
   readonly random: Random;
 }
 
 /** For a tenant without webhooks, each commit costs one extra lookup. */
-export function derivingEvents({ store, tenants, subscriptions, random }: EventTools): Store {
+export function derivingEvents({ tenants, subscriptions, random }: EventTools): CommitStep {
   const newEventId = createTimedUuids(random);
 
   function hasNoSubscriber({ entries }: Change): boolean {
@@ -98,10 +97,8 @@ export function derivingEvents({ store, tenants, subscriptions, random }: EventT
   }
 
   return {
-    ...store,
     // Nearly every commit passes here, even that of a read: without webhooks it must not allocate anything.
-    commit: (change) =>
-      hasNoSubscriber(change) ? store.commit(change) : withEvents(change).then(store.commit),
+    prepare: (change) => (hasNoSubscriber(change) ? change : withEvents(change)),
   };
 }
 

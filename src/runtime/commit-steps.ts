@@ -1,0 +1,44 @@
+/** What is done at a commit, in this order; the store then notifies caches and listeners. */
+import type { Tracing } from '../base/telemetry/tracing.ts';
+import { commitSpans } from '../store/commit/spans.ts';
+import { type CommitStep, withCommitSteps } from '../store/commit/steps.ts';
+import type { Store } from '../store/store.ts';
+
+/** Of every commit, also that of a job or a command. */
+export interface VaultSteps {
+  readonly deriveEvents: CommitStep;
+  readonly proveLog: CommitStep;
+  readonly limitStorage: CommitStep;
+}
+
+/** Of the commits of requests. */
+export interface RequestSteps {
+  readonly countRefusals?: CommitStep | undefined;
+  readonly tracing?: Tracing;
+  /** Called where a request is about to wait for the store. */
+  readonly onWait?: () => void;
+}
+
+export type StoreWith = (steps: RequestSteps) => Store;
+
+export function storeWithSteps(
+  store: Store,
+  { deriveEvents, proveLog, limitStorage }: VaultSteps,
+): StoreWith {
+  return ({ tracing, countRefusals, onWait }) => {
+    const steps = [
+      tracing && commitSpans(store, tracing),
+      // What is counted elsewhere is neither an event nor proven here.
+      countRefusals,
+      // The rows of events count, and are proven, like those of the change that causes them.
+      deriveEvents,
+      proveLog,
+      limitStorage,
+    ];
+    return withCommitSteps(
+      store,
+      steps.filter((step) => step !== undefined),
+      onWait,
+    );
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * What is done at a commit besides the commit itself. The rooms above the store contribute steps, and
+ * `runtime/commit-steps.ts` lists them.
+ */
+import type { Change, CommitOutcome } from '../change.ts';
+import type { Store } from '../store.ts';
+
+export interface CommitStep {
+  /**
+   * The change as the next step gets it, or `undefined` where the step has recorded it in another way and nothing is
+   * left to commit. Nearly every step finds all that it needs in memory and returns no promise.
+   * @throws what the caller of `commit` gets; nothing of the change is done then.
+   */
+  prepare?(change: Change): PreparedChange | Promise<PreparedChange>;
+  /**
+   * Called when the commit has ended, whichever way, those first whose `prepare` came last.
+   * @throws what the caller of `commit` gets in place of the outcome.
+   */
+  conclude?(ended: EndedCommit): void;
+}
+
+type PreparedChange = Change | undefined;
+
+export interface EndedCommit {
+  /** As the steps have prepared it. */
+  readonly change: Change;
+  readonly tookMs: number;
+  /** Absent if the commit or a step has failed. */
+  readonly outcome: CommitOutcome | undefined;
+}
+
+const recorded: CommitOutcome = {};
+
+/**
+ * The store of a thread, whose `commit` does the steps.
+ * @param onWait is called where a caller is about to wait for the store.
+ */
+export function withCommitSteps(
+  store: Store,
+  steps: readonly CommitStep[],
+  onWait?: () => void,
+): Store {
+  const commit = createCommit(store, steps);
+  if (onWait === undefined) return { ...store, commit };
+  const before =
+    <A extends readonly unknown[], R>(call: (...given: A) => R) =>
+    (...given: A) => {
+      onWait();
+      return call(...given);
+    };
+  return {
+    ...store,
+    get: before(store.get) as Store['get'],
+    select: before(store.select) as Store['select'],
+    scan: before(store.scan) as Store['scan'],
+    commit: before(commit),
+  };
+}
+
+function createCommit(store: Pick<Store, 'commit'>, steps: readonly CommitStep[]): Store['commit'] {
+  const preparing = steps.filter(({ prepare }) => prepare !== undefined);
+  const concluding = steps.filter(({ conclude }) => conclude !== undefined).reverse();
+
+  function prepareFrom(first: number, change: Change): PreparedChange | Promise<PreparedChange> {
+    let prepared: PreparedChange = change;
+    for (let at = first; at < preparing.length && prepared !== undefined; at++) {
+      const next: ReturnType<NonNullable<CommitStep['prepare']>> | undefined =
+        preparing[at]?.prepare?.(prepared);
+      if (next instanceof Promise) {
+        return next.then((ready) => ready && prepareFrom(at + 1, ready));
+      }
+      prepared = next;
+    }
+    return prepared;
+  }
+
+  /** Every step concludes, also where another one fails. */
+  function conclude(all: EndedCommit): void {
+    let ended = all;
+    let failure: { readonly error: unknown } | undefined;
+    for (const step of concluding) {
+      try {
+        step.conclude?.(ended);
+      } catch (error) {
+        failure = { error };
+        ended = { ...all, outcome: undefined };
+      }
+    }
+    if (failure) throw failure.error;
+  }
+
+  return async (given) => {
+    const begun = performance.now();
+    let change = given;
+    let outcome: CommitOutcome | undefined;
+    try {
+      const preparation = prepareFrom(0, given);
+      const prepared = preparation instanceof Promise ? await preparation : preparation;
+      change = prepared ?? given;
+      outcome = prepared === undefined ? recorded : await store.commit(prepared);
+    } finally {
+      conclude({ change, outcome, tookMs: performance.now() - begun });
+    }
+    return outcome;
+  };
+}
