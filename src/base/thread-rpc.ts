@@ -49,16 +49,13 @@ export function createThreadRpc<Theirs extends Calls<Theirs>, Own extends Calls<
   let ended: Error | undefined;
 
   async function run({ ask, input, id }: RpcRequest): Promise<void> {
-    let response: RpcMessage | undefined;
-    let transfer: MessagePort[] = [];
     try {
       const output = await own[ask as keyof Own](input as never);
-      transfer = portsOf(output);
-      if (id !== undefined) response = { id, output };
+      // Within the try: an output that cannot be cloned is a failure of its call, and must not end the thread.
+      if (id !== undefined && !ended) end.postMessage({ id, output }, portsOf(output));
     } catch (error) {
-      if (id !== undefined) response = { id, failure: failureOf(error) };
+      if (id !== undefined && !ended) end.postMessage({ id, failure: failureOf(error) }, []);
     }
-    if (response && !ended) end.postMessage(response, transfer);
   }
 
   end.on('message', (message) => {

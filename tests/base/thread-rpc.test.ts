@@ -15,6 +15,7 @@ interface Calls {
   fail(error: 'vault' | 'attributes' | 'other'): Promise<never>;
   wait(): Promise<void>;
   port(): MessagePort;
+  uncloneable(): () => void;
 }
 
 const failures = {
@@ -48,6 +49,7 @@ function lineOf(t: TestContext) {
     },
     wait: () => new Promise(() => undefined),
     port: () => new MessageChannel().port1,
+    uncloneable: () => () => undefined,
   });
   return createThreadRpc<Calls, Record<never, never>>(port1, {});
 }
@@ -70,6 +72,12 @@ test('an error crosses with all that a response or the operator needs of it', as
     assert.deepEqual(factsOf(error), factsOf(expected));
   }
   await assert.rejects(line.call('fail', 'other'), { name: 'SystemError', message: /EADDRINUSE/ });
+});
+
+test('an output that cannot be cloned fails its call alone, and the other side goes on', async (t) => {
+  const line = lineOf(t);
+  await assert.rejects(line.call('uncloneable', undefined), { name: 'DataCloneError' });
+  assert.equal(await line.call('double', 2), 4);
 });
 
 test('with the end of the other side, what waits fails, and so does what comes later', async (t) => {
