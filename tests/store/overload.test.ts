@@ -1,5 +1,6 @@
 /** More than the engine can do: what waits is bounded, the rest is told at once, and nothing is lost. */
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { test } from 'node:test';
 import type { CommitOutcome, FlatChange } from '../../src/store/change.ts';
 import { createLane } from '../../src/store/commit/lane.ts';
@@ -32,6 +33,27 @@ function recordedLane() {
 const withTokens = (id: string, count: number, data = new Uint8Array(1)) => ({
   insert: { tokens: Array.from({ length: count }, (_, n) => token(`${id}-${n}`, { data })) },
   entries: [entry(id)] as const,
+});
+
+test('a group runs in the context of none of its callers, also when it follows another', async () => {
+  const callers = new AsyncLocalStorage<string>();
+  const contexts: (string | undefined)[] = [];
+  const lane = createLane(1, async (changes) => {
+    contexts.push(callers.getStore());
+    await Promise.resolve();
+    return changes.map(() => ({}));
+  });
+  const commitAs = (name: string) =>
+    callers.run(name, async () => {
+      await lane.commit(creation(token(name)));
+      assert.equal(callers.getStore(), name);
+    });
+  await Promise.all([commitAs('first'), commitAs('second')]);
+  const third = commitAs('third');
+  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all([third, commitAs('fourth')]);
+  assert.ok(contexts.length >= 2);
+  assert.deepEqual(new Set(contexts), new Set([undefined]));
 });
 
 test('a group is closed at a number of changes', async () => {

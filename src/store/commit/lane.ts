@@ -1,4 +1,5 @@
 /** A lane: turns the changes of concurrent requests into groups, one commit each. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 
 import type { Backlog, OnGroup } from '../../base/telemetry/store-work.ts';
 import {
@@ -40,7 +41,8 @@ export interface LaneOptions {
 
 /**
  * `width` groups are under way at once; what arrives meanwhile becomes the next group. An idle lane
- * commits at the end of the current turn of the event loop; there is no timer to wait for.
+ * commits at the end of the current turn of the event loop; there is no timer to wait for. A group belongs to all of its
+ * callers, so it runs in the context of none of them: the context of the lane's creation.
  */
 export function createLane(
   width: number,
@@ -48,6 +50,7 @@ export function createLane(
   { threads = 1, onGroup }: LaneOptions = {},
 ): Lane {
   const queue = new Queue(threads);
+  const detached = AsyncLocalStorage.snapshot();
   let running = 0;
   let scheduled = false;
   let closed = false;
@@ -89,8 +92,8 @@ export function createLane(
 
   function accept(pending: PendingChange): void {
     queue.push(pending);
-    if (running >= width) queue.watch();
-    else if (!scheduled) setImmediate(start);
+    if (running >= width) detached(() => queue.watch());
+    else if (!scheduled) detached(() => setImmediate(start));
     scheduled = true;
   }
 
