@@ -11,6 +11,8 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { connect } from 'node:net';
@@ -154,6 +156,8 @@ interface Replacing {
   /** Programs below /usr/bin that do something else first, and then what they always do. */
   readonly programs: readonly string[];
   readonly first: string;
+  /** Links below /usr/bin, by their names. */
+  readonly links?: Readonly<Record<string, string>>;
   /** Other files that are seen in place of the system's, by their paths. */
   readonly files?: Readonly<Record<string, string>>;
 }
@@ -162,7 +166,10 @@ interface Replacing {
  * Starts a vault that sees other programs. They are in one file system with the rest of /usr: code is shown /usr, and
  * a new user namespace may not show it without what is mounted below it.
  */
-function replacing(t: TestContext, { programs, first, files = {} }: Replacing): readonly string[] {
+function replacing(
+  t: TestContext,
+  { programs, first, links = {}, files = {} }: Replacing,
+): readonly string[] {
   const folder = openDirectory(t);
   const bin = join(folder, 'bin');
   mkdirSync(bin);
@@ -172,6 +179,7 @@ function replacing(t: TestContext, { programs, first, files = {} }: Replacing): 
     const text = `#!/bin/sh\n${first}\nexec /usr/bin/real-${name} "$@"\n`;
     writeFileSync(join(bin, name), text, { mode: 0o755 });
   }
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, join(bin, name));
   const bound = Object.entries(files).map(([path, file]) => `mount --bind ${file} ${path}`);
   const script = [overlaid(folder), ...bound, 'exec "$@"'].join(' && ');
   return ['unshare', '--mount', 'sh', '-c', script, 'sh', ...serve];
@@ -240,4 +248,29 @@ fi`;
   }
   assert.ok(ran > 0);
   t.diagnostic(`${ran} processes ran code`);
+});
+
+test('a start that throws at once refuses its call', { skip: skipReplaced }, async (t) => {
+  const isolation = await usualIsolation(t, serve);
+  const folder = openDirectory(t);
+  const programs = join(folder, 'programs');
+  mkdirSync(programs);
+  chmodSync(programs, 0o755);
+  copyFileSync('/usr/bin/sh', join(programs, 'sh'));
+  const link = join(folder, 'link');
+  symlinkSync(programs, link);
+  const links = { sh: join(link, 'sh') };
+  const vault = await start(t, replacing(t, { programs: [], first: '', links }));
+  const call = await caller(vault.url);
+  assert.deepEqual((await observed(vault, call)).seen.at(0), isolation);
+  // A link that leads to itself: node reports the ELOOP of exec by an exception, not by an event.
+  rmSync(link);
+  symlinkSync(link, link);
+  const refused = await observed(vault, call);
+  assert.deepEqual(refused, { status: 503, seen: [] });
+  rmSync(link);
+  symlinkSync(programs, link);
+  const after = await observed(vault, call);
+  assert.equal(after.status, 200);
+  assert.deepEqual(after.seen, [isolation]);
 });
