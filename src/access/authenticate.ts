@@ -5,6 +5,7 @@ import { isIntegrityError, VaultError } from '../base/errors.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
 import { LruCache } from '../base/lru-cache.ts';
 import { apiKeyPlausible, hashApiKey } from '../keys/api-key.ts';
+import type { RefusedKey } from '../rules/anonymous-entries.ts';
 import { authenticated, type Caller, type Credential, type Origin } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { requireProven } from '../rules/proven-row.ts';
@@ -25,7 +26,7 @@ interface Principal extends StandingAuthority {
 
 /** A stored key. Without a principal it gives no access; a flaw means that the row was altered outside the vault. */
 interface LoadedKey {
-  readonly key: Row<'api_keys'>;
+  readonly key: RefusedKey;
   readonly principal?: Principal;
   readonly flaw?: KeyFlaw;
 }
@@ -75,15 +76,19 @@ export function createAuthentication({
 
   /** The principal of the key, if every row that leads to it is as the vault wrote it. */
   async function load(hash: string): Promise<LoadedKey | undefined> {
-    const key = await store.get('api_keys', { key_hash: hash });
-    if (key === undefined) return undefined;
-    const tenant = await tenants.find(key.tenant_id);
+    const stored = await store.get('api_keys', { key_hash: hash });
+    if (stored === undefined) return undefined;
+    const { tenant_id, key_id } = stored;
+    let key: RefusedKey = { tenant_id, key_id };
+    const tenant = await tenants.find(tenant_id);
     if (tenant === undefined) {
-      const altered = (await tenants.row(key.tenant_id)) !== undefined;
+      const altered = (await tenants.row(tenant_id)) !== undefined;
       return altered ? { key, flaw: 'altered' } : { key };
     }
     try {
-      return await holderOf(tenant, requireProven(tenant, 'api_keys', key));
+      const proven = requireProven(tenant, 'api_keys', stored);
+      key = proven;
+      return await holderOf(tenant, proven);
     } catch (error) {
       if (!isIntegrityError(error)) throw error;
       return { key, flaw: 'altered' };
@@ -118,7 +123,7 @@ export function createAuthentication({
       .catch(() => undefined);
   }
 
-  async function refuse(origin: Origin, key?: Row<'api_keys'>, flaw?: KeyFlaw): Promise<never> {
+  async function refuse(origin: Origin, key?: RefusedKey, flaw?: KeyFlaw): Promise<never> {
     await onFailure(origin, key, flaw);
     await attempts.count(origin.address);
     throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });

@@ -65,9 +65,9 @@ export async function authorityOf(
     const policy = policyOf(accessOf(application));
     return { kind: application.type, policy, expiresAt: undefined };
   }
-  const session = await store.get('sessions', { tenant_id: tenant.id, session_id });
+  const stored = await store.get('sessions', { tenant_id: tenant.id, session_id });
+  const session = stored && requireProven(tenant, 'sessions', stored);
   if (session === undefined || session.expires_at <= now) return { ended: 'session' };
-  requireProven(tenant, 'sessions', session);
   const creator = await provenApplication(store, tenant, session.application_id);
   if (creator === undefined) return { ended: 'application' };
   if (!namesKey(creator, session.created_by_key)) return { ended: 'key' };

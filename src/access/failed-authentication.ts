@@ -2,18 +2,17 @@
 import { type Clock, minute } from '../base/clock.ts';
 import { networkOf } from '../base/network.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import { failedAuthenticationEntry } from '../rules/anonymous-entries.ts';
+import { failedAuthenticationEntry, type RefusedKey } from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
 import type { Store } from '../store/store.ts';
-import type { Row } from '../store/tables.ts';
 
 /** The row of a key is not as the vault wrote it: an attacker has write access to the database. */
 export type KeyFlaw = 'altered';
 
-/** @param key the row of the key that was presented, where there is one. */
+/** @param key that was presented, if it is stored. */
 export type OnFailedAuthentication = (
   origin: Origin,
-  key: Row<'api_keys'> | undefined,
+  key: RefusedKey | undefined,
   flaw?: KeyFlaw,
 ) => Promise<void>;
 

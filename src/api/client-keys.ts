@@ -1,6 +1,7 @@
 /** The keys with which clients encrypt. */
 import Type from 'typebox';
 import {
+  type ClientKeyListing,
   type ClientKeyWriting,
   clientKeyResource,
   listClientKeys,
@@ -45,7 +46,7 @@ const clientKey = object(
 
 const exampleId = idOf(5);
 
-export const clientKeys: Resource<ClientKeyWriting> = {
+export const clientKeys: Resource<ClientKeyWriting & ClientKeyListing> = {
   tag: 'Encryption keys',
   description: 'Keys by which clients encrypt what only the vault can decrypt.',
   operations: (tools) => {

@@ -2,7 +2,7 @@
 
 import { viewKey } from '../access/applications/api-key-row.ts';
 import { createKey, deleteKey } from '../access/applications/keys.ts';
-import { keyOfTenant, provenKeysOfAll } from '../access/applications/queries.ts';
+import { applicationWithKey, provenKeysOfAll } from '../access/applications/queries.ts';
 import { createManagement } from '../access/tenants/bootstrap.ts';
 import { formatTimestamp } from '../base/dates.ts';
 import type { Operator } from '../rules/caller.ts';
@@ -79,7 +79,7 @@ export const keyDelete: Command = {
     const keyId = required(flags, 'key');
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
-      const { application_id: id } = await keyOfTenant(vault.store, operator.tenant.id, keyId);
+      const id = await applicationWithKey(vault.store, operator.tenant, keyId);
       await perform(
         { store: vault.store, actor: operator },
         deleteKey(vault, operator, { id, keyId }),

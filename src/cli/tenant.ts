@@ -3,6 +3,7 @@
 import { createTenantWithKey } from '../access/tenants/bootstrap.ts';
 import { deleteTenant, purgeDeletedTenants } from '../access/tenants/delete.ts';
 import { parseHandle } from '../access/tenants/handle.ts';
+import { tenantRowOf } from '../access/tenants/read.ts';
 import { nameOf } from '../access/tenants/tenants.ts';
 import { setQuotas } from '../access/tenants/update.ts';
 import { perform } from '../rules/operation.ts';
@@ -108,7 +109,7 @@ export const tenantQuota: Command = {
       const { id } = operator.tenant;
       const by = { store: vault.store, actor: operator };
       if (Object.keys(set).length > 0) await perform(by, setQuotas(vault, operator, set));
-      const quotas = quotasOf((await vault.tenants.row(id))?.quotas ?? '{}');
+      const quotas = quotasOf((await tenantRowOf(vault.tenants, operator.tenant)).quotas);
       print(flags, {
         json: { id, quotas },
         line: quotaNames.map((name) => `${name} ${formatQuota(name, quotas[name])}`).join('\n'),

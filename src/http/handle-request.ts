@@ -7,6 +7,7 @@ import { perform, performingFor, type ReplySlot } from '../rules/operation.ts';
 import { loggingFailures, whileStanding } from '../rules/refusal.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
+import { unverifiedColumns } from '../store/stored-row.ts';
 import type { Idempotency } from './idempotency/idempotency.ts';
 import type { RequestAdmission } from './limits/admission.ts';
 import type { OpenLimit } from './limits/open-limit.ts';
@@ -107,8 +108,10 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       const logged = { caller, clock, route };
       const stands = async () => {
         const row = await store.get('tenants', { tenant_id: caller.tenant.id });
-        // Once its tenant is deleted, all requests of the code are refused, and its result says so.
-        if (row?.deleted_at === null) await admission.admit(route, context);
+        // Once its tenant is deleted, all requests of the code are refused, and its result says so. Whether the mark
+        // of deletion is the vault's own does not matter: without it, admission decides, and verifies everything.
+        if (row && unverifiedColumns(row).deleted_at === null)
+          await admission.admit(route, context);
       };
       return whileStanding(loggingFailures(decide, logged), { ...logged, stands });
     };

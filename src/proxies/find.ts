@@ -11,9 +11,11 @@ import { alteredProxyEntry } from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
 import { hostLengthMax, keyInHost, type VaultNames } from '../rules/host-names.ts';
 import { openerOf } from '../rules/openings.ts';
+import { requireProven } from '../rules/proven-row.ts';
 import type { Quarantine } from '../rules/quarantine.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
 import { addressesOf, hostAddress, keyAddress, openProxy } from './row.ts';
@@ -89,36 +91,35 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     epoch: () => store.epochs.now('proxies'),
   });
 
-  /** The row to which the directory points. It is not yet verified. */
-  async function rowAt(address: string): Promise<Row<'proxies'> | undefined> {
-    let row: Row<'proxies'> | undefined;
-    for (let reads = 0; reads < readsMax; reads++) {
-      const pointer = await store.get('proxy_addresses', { address });
-      if (pointer === undefined) return undefined;
-      const { tenant_id, proxy_id } = pointer;
-      row = await store.get('proxies', { tenant_id, proxy_id });
-      if (row && addressesOf(row).includes(address)) return row;
-    }
-    return row;
+  /** The row to which the directory points. */
+  async function rowAt(address: string): Promise<Unproven<'proxies'> | undefined> {
+    const pointer = await store.get('proxy_addresses', { address });
+    if (pointer === undefined) return undefined;
+    const { tenant_id, proxy_id } = pointer;
+    return store.get('proxies', { tenant_id, proxy_id });
   }
 
   async function load(address: string, origin: Origin): Promise<FoundProxy | undefined> {
     const reading = recent.reading();
-    const row = await rowAt(address);
-    const tenant = row && (await tenants.find(row.tenant_id));
-    if (row === undefined || tenant === undefined) return undefined;
-    // The operator may have revoked the tenant's name, or an older release may not have checked it.
-    if (row.host !== null && address === hostAddress(row.host)) {
-      if (!(await isGiven(store, tenant, row.host))) return undefined;
+    for (let readsLeft = readsMax; ; readsLeft--) {
+      const stored = await rowAt(address);
+      const tenant = stored && (await tenants.find(stored.tenant_id));
+      if (stored === undefined || tenant === undefined) return undefined;
+      const row = quarantine.read(() => requireProven(tenant, 'proxies', stored));
+      if (row && !addressesOf(row).includes(address) && readsLeft > 1) continue;
+      // The operator may have revoked the tenant's name, or an older release may not have checked it.
+      if (row?.host && address === hostAddress(row.host)) {
+        if (!(await isGiven(store, tenant, row.host))) return undefined;
+      }
+      const proxy = row && quarantine.read(() => openedProxy(tenant, row, address));
+      if (proxy) {
+        recent.set(address, proxy, reading);
+        return { proxy };
+      }
+      const altered = { tenant_id: tenant.id, proxy_id: stored.proxy_id };
+      await store.commit({ entries: [alteredProxyEntry(origin, clock.now(), altered)] });
+      return { altered: stored.proxy_id, tenant };
     }
-    const proxy = quarantine.read(() => openedProxy(tenant, row, address));
-    if (proxy) {
-      recent.set(address, proxy, reading);
-      return { proxy };
-    }
-    const altered = { tenant_id: tenant.id, proxy_id: row.proxy_id };
-    await store.commit({ entries: [alteredProxyEntry(origin, clock.now(), altered)] });
-    return { altered: row.proxy_id, tenant };
   }
 
   async function find(address: string, origin: Origin): Promise<FoundProxy | undefined> {
@@ -151,7 +152,7 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
 
 const notFound: Promise<undefined> = Promise.resolve(undefined);
 
-/** @throws VaultError `integrity` if the row is not as the vault wrote it, or does not have that address. */
+/** @throws VaultError `integrity` if the row does not have that address, or what is sealed in it was altered. */
 function openedProxy(tenant: Tenant, row: Row<'proxies'>, address: string): Proxy {
   if (!addressesOf(row).includes(address)) {
     throw integrityError(`an address of the proxy ${row.proxy_id} was altered outside the vault`);

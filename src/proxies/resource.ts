@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import { formatTimestamp } from '../base/dates.ts';
 import { VaultError } from '../base/errors.ts';
-import { newUuid, type ProxyId, parseUuid, type TenantId } from '../base/ids.ts';
+import { newUuid, type ProxyId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import { readCertificate, summaryOfCertificate } from '../keys/client-certificate.ts';
 import { hashProxyKey, newProxyKey } from '../keys/proxy-key.ts';
@@ -19,7 +19,6 @@ import {
   merged,
   type NamedResource,
   type PatchedResource,
-  requireFound,
   viewHistory,
 } from '../rules/stored-resource.ts';
 import { proxyCount, proxyPage } from '../store/queries/proxies.ts';
@@ -38,8 +37,8 @@ export interface ProxyWriting extends CodeTools {
 }
 
 type ProxyRow = Row<'proxies'>;
-type ProxyResource = NamedResource<ProxyRow, ProxyId> &
-  PatchedResource<ProxyRow, ProxyRequest, ProxySettings, ProxyBody>;
+type ProxyResource = NamedResource<'proxies', ProxyId> &
+  PatchedResource<'proxies', ProxyRequest, ProxySettings, ProxyBody>;
 
 /**
  * Create and change throw `forbidden` if the key cannot lend the proxy's rights, or if the proxy has code and code is
@@ -59,11 +58,8 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
   return {
     store,
     clock,
-    noun: 'proxy',
+    table: 'proxies',
     path: '/proxies',
-    find: (tenant, id) => proxyOf(store, tenant.id, id),
-    idOf: (row) => row.proxy_id,
-    rows: (row) => ({ proxies: [row] }),
     open: (caller, row) => openProxy(openerFor(caller, 'proxy:update'), row).reveal(),
     count: proxyCount,
     page: proxyPage,
@@ -123,13 +119,6 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
     show: (caller, row, operation) =>
       viewFor(caller, row, openProxy(openerFor(caller, `proxy:${operation}`), row).reveal()),
   };
-}
-
-/** @throws VaultError `not_found`, also for a proxy of another tenant. */
-export async function proxyOf(store: Store, tenant: TenantId, id: string): Promise<ProxyRow> {
-  const proxy_id = parseUuid<ProxyId>(id);
-  const row = proxy_id && (await store.get('proxies', { tenant_id: tenant, proxy_id }));
-  return requireFound('proxy', row);
 }
 
 /** The directory rows for a new proxy, or for one whose host changes. */

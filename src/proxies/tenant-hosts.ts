@@ -6,7 +6,7 @@ import type { Operator } from '../rules/caller.ts';
 import { comparedName, flawOfHost, type VaultNames } from '../rules/host-names.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
-import { isProven, type Keys, proven } from '../rules/proven-row.ts';
+import { ifProven, type Keys, proven } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import { hostsOfTenant } from '../store/queries/tenant-hosts.ts';
 import type { Store } from '../store/store.ts';
@@ -29,7 +29,7 @@ export async function isGiven(
   host: string,
 ): Promise<boolean> {
   const row = await store.get('tenant_hosts', { host });
-  return row?.tenant_id === tenant.id && isProven(tenant, 'tenant_hosts', row);
+  return row?.tenant_id === tenant.id && ifProven(tenant, 'tenant_hosts', row) !== undefined;
 }
 
 /**
@@ -52,7 +52,7 @@ export async function hostsOf(
   tenant: Tenant,
 ): Promise<readonly Row<'tenant_hosts'>[]> {
   const rows = await store.select(hostsOfTenant(tenant.id));
-  return rows.filter((row) => isProven(tenant, 'tenant_hosts', row));
+  return rows.flatMap((row) => ifProven(tenant, 'tenant_hosts', row) ?? []);
 }
 
 /**
@@ -77,7 +77,7 @@ export function giveHost(
       host,
       version: (before?.version ?? 0) + 1,
       tenant_id: tenant.id,
-      created_at: before?.created_at ?? now,
+      created_at: (before && ifProven(tenant, 'tenant_hosts', before)?.created_at) ?? now,
     });
     // The proxy's tenant had the name before, or was never given it.
     const address = hostAddress(host);

@@ -1,7 +1,7 @@
 /** Reactors as a stored resource: what is special about creating, reading, listing, changing, and removing them. */
 import { isDeepStrictEqual } from 'node:util';
 import { VaultError } from '../base/errors.ts';
-import { newUuid, parseUuid, type ReactorId, type TenantId } from '../base/ids.ts';
+import { newUuid, type ReactorId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import type { Secret } from '../base/secret.ts';
 import type { Caller } from '../rules/caller.ts';
@@ -10,14 +10,13 @@ import { requireLinkedApplication } from '../rules/linked-application.ts';
 import { type Opener, openerFor } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
 import { holds } from '../rules/policy.ts';
-import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
+import { type Keys, proven } from '../rules/proven-row.ts';
 import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
   merged,
   type NamedResource,
   type PatchedResource,
-  requireFound,
   viewHistory,
 } from '../rules/stored-resource.ts';
 import { reactorCount, reactorPage } from '../store/queries/reactors.ts';
@@ -42,8 +41,8 @@ export interface ReactorWriting extends ReactorReading, CodeTools {
 }
 
 type ReactorRow = Row<'reactors'>;
-type ReactorResource = NamedResource<ReactorRow, ReactorId> &
-  PatchedResource<ReactorRow, ReactorRequest, ReactorSettings, ReactorDefinition>;
+type ReactorResource = NamedResource<'reactors', ReactorId> &
+  PatchedResource<'reactors', ReactorRequest, ReactorSettings, ReactorDefinition>;
 
 /**
  * Create and change throw `forbidden` if code is switched off, or if the key cannot lend the rights; `unprocessable`
@@ -58,11 +57,8 @@ export function reactorResource(tools: ReactorWriting): ReactorResource {
   return {
     store,
     clock,
-    noun: 'reactor',
+    table: 'reactors',
     path: '/reactors',
-    find: (tenant, id) => reactorOf(store, tenant.id, id),
-    idOf: (row) => row.reactor_id,
-    rows: (row) => ({ reactors: [row] }),
     open: (caller, row) => openReactor(openerFor(caller, 'reactor:update'), row).reveal(),
     count: reactorCount,
     page: reactorPage,
@@ -103,13 +99,6 @@ export function reactorResource(tools: ReactorWriting): ReactorResource {
   };
 }
 
-/** @throws VaultError `not_found`, also for a reactor of another tenant. */
-export async function reactorOf(store: Store, tenant: TenantId, id: string): Promise<ReactorRow> {
-  const reactor_id = parseUuid<ReactorId>(id);
-  const row = reactor_id && (await store.get('reactors', { tenant_id: tenant, reactor_id }));
-  return requireFound('reactor', row);
-}
-
 type UnsealedReactor = Omit<ReactorRow, 'body' | 'proof'>;
 
 function reactorRow(
@@ -122,12 +111,11 @@ function reactorRow(
 }
 
 /**
- * Returns the settings of a reactor, if its row is as the vault wrote it.
- * @throws VaultError `integrity`, which names the row, if any part of it was altered.
+ * Returns the settings of a reactor.
+ * @throws VaultError `integrity`, which names the row, if what is sealed in it was altered.
  */
 export function openReactor(opener: Opener, row: ReactorRow): Secret<ReactorDefinition> {
-  const { body } = requireProven(opener, 'reactors', row);
-  return openSettings<ReactorDefinition>(opener, sealedAs(row), body);
+  return openSettings<ReactorDefinition>(opener, sealedAs(row), row.body);
 }
 
 function sealedAs({ tenant_id, reactor_id: id, version }: UnsealedReactor) {

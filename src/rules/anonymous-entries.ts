@@ -5,8 +5,12 @@ import type { Row } from '../store/tables.ts';
 import type { Origin } from './caller.ts';
 import { alteredOutside } from './log-entries.ts';
 
+/** A stored key as the log names it: by its session, if it is known to be the key of one. */
+export type RefusedKey = Pick<Row<'api_keys'>, 'tenant_id' | 'key_id'> &
+  Partial<Pick<Row<'api_keys'>, 'session_id'>>;
+
 export interface FailedAuthentication {
-  readonly key: Pick<Row<'api_keys'>, 'tenant_id' | 'key_id' | 'session_id'>;
+  readonly key: RefusedKey;
   /** The key, or its holder, was altered outside the vault. */
   readonly flaw: 'altered' | undefined;
 }
@@ -17,7 +21,7 @@ export function failedAuthenticationEntry(
   at: Instant,
   { key, flaw }: FailedAuthentication,
 ): LogEntry {
-  const { tenant_id, key_id, session_id } = key;
+  const { tenant_id, key_id, session_id = null } = key;
   return anonymousDenial(origin, at, {
     tenant_id,
     entity_type: session_id === null ? 'application_key' : 'session',

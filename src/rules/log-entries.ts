@@ -1,5 +1,6 @@
 /** What the audit log says: one message per entity and operation, one entry per fact. */
 import type { Instant } from '../base/clock.ts';
+import type { AlteredRow } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { JsonObject } from '../base/json.ts';
 import { codeOf, type Disclosure } from '../store/log-chain/disclosure.ts';
@@ -161,6 +162,16 @@ export function alteredEntry(
 ): LogEntry {
   const entry = denialOf(caller, at, { entity, id, operation });
   return { ...entry, message: `${entry.message}: it was ${alteredOutside}` };
+}
+
+/** {@link alteredEntry} for each row that a list leaves out. */
+export function alteredEntries(
+  caller: Caller,
+  at: Instant,
+  altered: readonly AlteredRow[],
+  operation: string,
+): readonly LogEntry[] {
+  return altered.map((row) => alteredEntry(caller, at, { ...row, operation }));
 }
 
 function actorOf(actor: Actor) {

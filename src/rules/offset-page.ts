@@ -4,7 +4,10 @@ import type { Instant } from '../base/clock.ts';
 import { invalid } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import { openCursor, sealCursor } from '../keys/cursor.ts';
+import type { ProvenTable } from '../store/row-states.ts';
 import type { Query, Store } from '../store/store.ts';
+import { type Unproven, unverifiedColumns } from '../store/stored-row.ts';
+import { nameOf } from './bound-row.ts';
 import type { Keys } from './proven-row.ts';
 
 /** The place in a list, as the query of that list has it. */
@@ -43,15 +46,17 @@ export interface PageBounds<Id> {
 }
 
 /** A list of rows, newest first. */
-interface OffsetList<R, Id, Filter> {
+interface OffsetList<T extends ListedTable, Id, Filter> {
   readonly route: string;
+  readonly table: T;
   count(filter: Filter): Query<{ readonly count: number }>;
-  page(filter: Filter & PageBounds<Id>): Query<R>;
-  idOf(row: R): Id;
+  page(filter: Filter & PageBounds<Id>): Query<Unproven<T>>;
 }
 
-interface RowsOfPage<R> {
-  readonly rows: readonly R[];
+type ListedTable = Extract<ProvenTable, 'applications' | 'proxies' | 'reactors' | 'sessions'>;
+
+interface RowsOfPage<T extends ListedTable> {
+  readonly rows: readonly Unproven<T>[];
   /** As responses have it. */
   readonly pagination: object;
 }
@@ -63,14 +68,14 @@ const sizeDefault = 20;
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function offsetPage<
-  R extends { readonly created_at: Instant },
+  T extends ListedTable,
   Id extends string,
   Filter extends { readonly tenant: TenantId; readonly ids?: readonly Id[] | undefined },
 >(
-  list: OffsetList<R, Id, Filter>,
+  list: OffsetList<T, Id, Filter>,
   { keyring }: Keys,
   { filter, query }: { readonly filter: Filter; readonly query: PageQuery },
-): (store: Store) => Promise<RowsOfPage<R>> {
+): (store: Store) => Promise<RowsOfPage<T>> {
   const { route } = list;
   const key = keyring.secret('cursor');
   const { page = 1, size = sizeDefault, start } = query;
@@ -80,10 +85,11 @@ export function offsetPage<
     const [counted] = isEmpty ? [] : await store.select(list.count(filter));
     // One row more than the page holds, which says whether another page follows.
     const bounds = { limit: size + 1, after, skip: (page - 1) * size };
-    const found = isEmpty ? [] : await store.select(list.page({ ...filter, ...bounds }));
+    const query = list.page({ ...filter, ...bounds }) as Query<Unproven<ListedTable>>;
+    const found = (isEmpty ? [] : await store.select(query)) as Unproven<T>[];
     const rows = found.slice(0, size);
     const last = found.length > size ? rows.at(-1) : undefined;
-    const next = last && sealCursor(key, route, [last.created_at, list.idOf(last)]);
+    const next = last && sealCursor(key, route, positionOf(list.table, last));
     const total = counted?.count ?? 0;
     const pagination = {
       total_items: total,
@@ -94,4 +100,10 @@ export function offsetPage<
     };
     return { rows, pagination };
   };
+}
+
+/** The database orders by the time of creation, whether or not the vault wrote it. */
+function positionOf<T extends ListedTable>(table: T, row: Unproven<T>): Position {
+  const { created_at } = unverifiedColumns(row) as { readonly created_at: Instant };
+  return [created_at, nameOf(table, row).id];
 }

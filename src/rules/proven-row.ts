@@ -1,16 +1,15 @@
-/** Authenticated rows: signed or sealed when the vault writes them, and checked before they decide anything. */
+/**
+ * The border to the database: rows that control access carry a proof, and nothing behind this file sees one that the
+ * vault did not write.
+ */
 
 import { integrityError, isIntegrityError } from '../base/errors.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { proveRow, rowProven } from '../keys/row-proof.ts';
-import type { ExplainedName, explainedTables } from '../store/row-states.ts';
+import type { ExplainedName, ProvenTable } from '../store/row-states.ts';
+import { type RowFromStore, type Unproven, unverifiedColumns } from '../store/stored-row.ts';
 import { type AnyRow, type Row, shapes } from '../store/tables.ts';
-import { nameOf, requireBound } from './bound-row.ts';
-
-/** Tables whose rows carry a proof. Tokens and intents need none: their sealed data is bound to the row. */
-export type ProvenTable = {
-  [T in ExplainedName]: (typeof explainedTables)[T]['by'] extends 'proof' ? T : never;
-}[ExplainedName];
+import { type BoundTable, nameOf, requireBound } from './bound-row.ts';
 
 /** Any object with the keys of a tenant. */
 export interface Keys {
@@ -27,48 +26,71 @@ export function proven<T extends ProvenTable>(
 }
 
 /**
+ * The row, which is as the vault wrote it.
  * @throws VaultError `integrity`, which names the row, if its data or any column that decides something was altered.
  */
-export function requireProven<T extends ExplainedName>(keys: Keys, table: T, row: Row<T>): Row<T> {
-  requirements[table](keys, row);
-  return row;
+export function requireProven<T extends ExplainedName>(
+  keys: Keys,
+  table: T,
+  row: RowFromStore<T>,
+): Row<T> {
+  return openings[table](keys, row);
 }
 
-/** False when {@link requireProven} throws. */
-export function isProven<T extends ExplainedName>(keys: Keys, table: T, row: Row<T>): boolean {
+/** The same; `undefined` where {@link requireProven} throws. */
+export function ifProven<T extends ExplainedName>(
+  keys: Keys,
+  table: T,
+  row: RowFromStore<T>,
+): Row<T> | undefined {
   try {
-    requirements[table](keys, row);
-    return true;
+    return requireProven(keys, table, row);
   } catch (error) {
-    if (isIntegrityError(error)) return false;
+    if (isIntegrityError(error)) return undefined;
     throw error;
   }
 }
 
-const requirements: { readonly [T in ExplainedName]: (keys: Keys, row: Row<T>) => void } = {
+const openings: { readonly [T in ExplainedName]: (keys: Keys, row: RowFromStore<T>) => Row<T> } = {
   tenants: requiringProof('tenants'),
   applications: requiringProof('applications'),
   api_keys: requiringProof('api_keys'),
   sessions: requiringProof('sessions'),
   proxies: requiringProof('proxies'),
   reactors: requiringProof('reactors'),
-  reactor_runs: (keys, row) => requireBound(keys, 'reactor_runs', row),
+  reactor_runs: requiringSeal('reactor_runs'),
   tenant_hosts: requiringProof('tenant_hosts'),
   client_keys: requiringProof('client_keys'),
   client_key_uses: requiringProof('client_key_uses'),
   webhooks: requiringProof('webhooks'),
-  tokens: (keys, row) => requireBound(keys, 'tokens', row),
-  token_intents: (keys, row) => requireBound(keys, 'token_intents', row),
+  tokens: requiringSeal('tokens'),
+  token_intents: requiringSeal('token_intents'),
 };
 
 function requiringProof<T extends ProvenTable>(table: T) {
-  return ({ keyring }: Keys, row: Row<T>): void => {
-    const { proof } = row as { readonly proof: string };
-    if (rowProven(keyring, { table, row: provenText(table, row), proof })) return;
+  return ({ keyring }: Keys, row: Unproven<T>): Row<T> => {
+    const columns = unverifiedColumns(row);
+    const { proof } = columns as { readonly proof: string | null };
+    if (proof === null && isOlderThanProofs(table, columns)) return columns;
+    if (proof !== null && rowProven(keyring, { table, row: provenText(table, columns), proof })) {
+      return columns;
+    }
     const altered = nameOf(table, row);
     throw integrityError(`the ${altered.entity} ${altered.id} was altered outside the vault`, {
       altered,
     });
+  };
+}
+
+/** Before schema version 8, uses of encrypted values had neither a proof nor a name. */
+function isOlderThanProofs(table: ProvenTable, row: object): boolean {
+  return table === 'client_key_uses' && (row as AnyRow)['use_id'] === null;
+}
+
+function requiringSeal<T extends BoundTable>(table: T) {
+  return (keys: Keys, row: Row<T>): Row<T> => {
+    requireBound(keys, table, row as never);
+    return row;
   };
 }
 

@@ -16,40 +16,39 @@ import type { Json, JsonObject } from '../base/json.ts';
 import { mergePatch } from '../base/merge-patch.ts';
 import type { Change } from '../store/change.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
+import { explainedTables } from '../store/row-states.ts';
 import type { Query, Store } from '../store/store.ts';
+import type { RowFromStore, Unproven } from '../store/stored-row.ts';
+import type { Key, Row } from '../store/tables.ts';
+import { nameOf } from './bound-row.ts';
 import type { Caller } from './caller.ts';
 import { entryOf } from './log-entries.ts';
 import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
 import type { Decide, Refused } from './operation.ts';
+import { ifProven, requireProven } from './proven-row.ts';
 import type { Reply } from './reply.ts';
 import type { Tenant } from './tenant.ts';
 
-type Noun = 'application' | 'key' | 'proxy' | 'reactor' | 'webhook';
+/** The tables of such resources. */
+export type ResourceTable = 'applications' | 'client_keys' | 'proxies' | 'reactors' | 'webhooks';
 
 /** What a resource needs so that one can be read and removed. */
-export interface StoredResource<R> {
+export interface StoredResource<T extends ResourceTable> {
   readonly store: Store;
   readonly clock: Clock;
-  /** As entries of the log call it. */
-  readonly noun: Noun;
+  readonly table: T;
   /** Of all of them, such as `/reactors`. */
   readonly path: string;
-  /**
-   * The row of that id, which may have been altered.
-   * @throws VaultError `not_found`, also for a row of another tenant.
-   */
-  find(tenant: Tenant, id: string): Promise<R>;
-  idOf(row: R): string;
-  /** The row under the name of its table. */
-  rows(row: R): RowsOfTable;
+  /** When a row ends by itself. From then on it is not found. */
+  expiryOf?(row: Row<T>): Instant;
   /**
    * As much as the caller may see.
    * @param operation for which it is shown.
-   * @throws VaultError `integrity` when the row was altered.
+   * @throws VaultError `integrity` when what belongs to the row was altered.
    */
-  show(caller: Caller, row: R, operation: 'read' | 'update'): object | Promise<object>;
+  show(caller: Caller, row: Row<T>, operation: 'read' | 'update'): object | Promise<object>;
   /** What goes with the row when it is removed, apart from rows of tables that its own table owns. */
-  removal?(caller: Caller, row: R, now: Instant): RelatedChange | Promise<RelatedChange>;
+  removal?(caller: Caller, row: Unproven<T>, now: Instant): RelatedChange | Promise<RelatedChange>;
 }
 
 /** As a change inserts, replaces or removes them. */
@@ -62,10 +61,66 @@ export interface RelatedChange extends Pick<Change, 'insert' | 'remove'> {
   readonly entries?: readonly LogEntry[];
 }
 
-/** @throws VaultError `not_found` where there is no row. */
-export function requireFound<R>(noun: Noun, row: R | undefined): R {
+/**
+ * The row of that id, which may have been altered: for removing it.
+ * @throws VaultError `not_found`, also for a row of another tenant.
+ */
+async function unprovenRow<T extends ResourceTable>(
+  store: Pick<Store, 'get'>,
+  table: T,
+  { tenant, id }: RowId,
+): Promise<Unproven<T>> {
+  const column = explainedTables[table].id;
+  const parsed = parseUuid(id);
+  const key = { tenant_id: tenant.id, [column]: parsed } as unknown as Key<T>;
+  const row = parsed && ((await store.get(table, key)) as Unproven<T> | undefined);
   if (row !== undefined) return row;
-  throw new VaultError('not_found', { public: `There is no ${noun} with this id.` });
+  throw notFound(table);
+}
+
+export interface RowId {
+  readonly tenant: Tenant;
+  readonly id: string;
+}
+
+/**
+ * The row of that id, as the vault wrote it.
+ * @throws VaultError `not_found`, also for a row of another tenant; `integrity` when it was altered.
+ */
+export async function rowOf<T extends ResourceTable>(
+  store: Pick<Store, 'get'>,
+  table: T,
+  which: RowId,
+): Promise<Row<T>> {
+  const row = await unprovenRow(store, table, which);
+  return requireProven(which.tenant, table, row as RowFromStore<T>);
+}
+
+function notFound(table: ResourceTable): VaultError {
+  const { entity } = explainedTables[table];
+  return new VaultError('not_found', { public: `There is no ${entity} with this id.` });
+}
+
+/** {@link rowOf} of a resource, for which an expired row is not found either. */
+async function currentRow<T extends ResourceTable>(
+  { store, clock, table, expiryOf }: StoredResource<T>,
+  which: RowId,
+): Promise<Row<T>> {
+  const row = await rowOf(store, table, which);
+  if (expiryOf && expiryOf(row) <= clock.now()) throw notFound(table);
+  return row;
+}
+
+type NounOf<T extends ResourceTable> = (typeof explainedTables)[T]['entity'];
+
+/** The row as entries of the log call it. */
+function named<T extends ResourceTable>(table: T, row: Row<T> | Unproven<T>) {
+  const { id } = nameOf(table, row);
+  return { entity: explainedTables[table].entity as NounOf<ResourceTable>, id };
+}
+
+function inTable<T extends ResourceTable>(table: T, row: Row<T> | Unproven<T>): RowsOfTable {
+  return { [table]: [row] };
 }
 
 interface EditHistory {
@@ -87,11 +142,15 @@ export function viewHistory(row: EditHistory): JsonObject {
 }
 
 /** From the decision `not_found`, or `integrity` when the row was altered. */
-export function read<R>(resource: StoredResource<R>, caller: Caller, id: string): Decide {
-  const { clock, noun } = resource;
+export function read<T extends ResourceTable>(
+  resource: StoredResource<T>,
+  caller: Caller,
+  id: string,
+): Decide {
+  const { clock, table } = resource;
   return async () => {
-    const row = await resource.find(caller.tenant, id);
-    const fact = { entity: noun, id: resource.idOf(row), operation: 'read' } as const;
+    const row = await currentRow(resource, { tenant: caller.tenant, id });
+    const fact = { ...named(table, row), operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
       reply: { status: 200, body: await resource.show(caller, row, 'read') },
@@ -100,17 +159,24 @@ export function read<R>(resource: StoredResource<R>, caller: Caller, id: string)
 }
 
 /** From the decision `not_found`. A row that was altered can be removed as well. */
-export function remove<R>(resource: StoredResource<R>, caller: Caller, id: string): Decide {
-  const { clock, noun } = resource;
+export function remove<T extends ResourceTable>(
+  resource: StoredResource<T>,
+  caller: Caller,
+  id: string,
+): Decide {
+  const { store, clock, table, expiryOf } = resource;
+  const { tenant } = caller;
   return async () => {
-    const row = await resource.find(caller.tenant, id);
+    const row = await unprovenRow(store, table, { tenant, id });
     const now = clock.now();
-    const fact = { entity: noun, id: resource.idOf(row), operation: 'delete' } as const;
+    const proven = expiryOf && ifProven(tenant, table, row as RowFromStore<T>);
+    if (proven && expiryOf(proven) <= now) throw notFound(table);
+    const fact = { ...named(table, row), operation: 'delete' } as const;
     const { entries = [], ...related } = (await resource.removal?.(caller, row, now)) ?? {};
     return {
       change: {
         ...related,
-        remove: { ...resource.rows(row), ...related.remove },
+        remove: { ...inTable(table, row), ...related.remove },
         entries: [entryOf(caller, now, fact), ...entries],
       },
       reply: { status: 204 },
@@ -119,10 +185,9 @@ export function remove<R>(resource: StoredResource<R>, caller: Caller, id: strin
 }
 
 /** A resource whose list has pages, and can be filtered by id and name. */
-export interface NamedResource<R, Id> extends StoredResource<R> {
-  idOf(row: R): Id & string;
+export interface NamedResource<T extends ResourceTable, Id> extends StoredResource<T> {
   count(filter: NamedFilter<Id>): Query<{ readonly count: number }>;
-  page(filter: NamedFilter<Id> & PageBounds<Id>): Query<R>;
+  page(filter: NamedFilter<Id> & PageBounds<Id>): Query<Unproven<T>>;
 }
 
 interface NamedFilter<Id> {
@@ -141,20 +206,25 @@ export interface NamedQuery extends PageQuery {
  * Newest first. From the decision `integrity` when a row of the page was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
-export function list<R extends { readonly created_at: Instant }, Id extends ProxyId | ReactorId>(
-  resource: NamedResource<R, Id>,
+export function list<T extends 'proxies' | 'reactors', Id extends ProxyId | ReactorId>(
+  resource: NamedResource<T, Id>,
   caller: Caller,
   query: NamedQuery,
 ): Decide {
-  const { store, clock, noun, path } = resource;
+  const { store, clock, table, path } = resource;
   const { tenant } = caller;
   const ids = query.id?.flatMap((id) => parseUuid<Id>(id) ?? []);
   const filter = { tenant: tenant.id, ids, name: query.name };
   const readPage = offsetPage({ ...resource, route: `GET ${path}` }, tenant, { filter, query });
   return async () => {
     const { rows, pagination } = await readPage(store);
-    const fact = { entity: noun, id: tenant.id, operation: 'list' } as const;
-    const data = await Promise.all(rows.map((row) => resource.show(caller, row, 'read')));
+    const fact = {
+      entity: explainedTables[table].entity,
+      id: tenant.id,
+      operation: 'list',
+    } as const;
+    const proven = rows.map((row) => requireProven(tenant, table, row as RowFromStore<T>));
+    const data = await Promise.all(proven.map((row) => resource.show(caller, row, 'read')));
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
       reply: { status: 200, body: { pagination, data } },
@@ -163,7 +233,8 @@ export function list<R extends { readonly created_at: Instant }, Id extends Prox
 }
 
 /** A resource that callers create. @template Opened what a row holds, where it can be changed. */
-export interface CreatedResource<R, Request, Settings, Opened = never> extends StoredResource<R> {
+export interface CreatedResource<T extends ResourceTable, Request, Settings, Opened = never>
+  extends StoredResource<T> {
   /** @throws VaultError `validation_failed` naming every attribute that is wrong. */
   parse(request: Request): Settings;
   /**
@@ -179,7 +250,7 @@ export interface CreatedResource<R, Request, Settings, Opened = never> extends S
   /** @throws VaultError `unprocessable` where the tenant has as many as it may. */
   requireRoom?(tenant: Tenant): Promise<void>;
   /** A new row, and what the response to its creation shows. */
-  make(caller: Caller, columns: NewColumns, settings: Settings): Promise<NewResource<R>>;
+  make(caller: Caller, columns: NewColumns, settings: Settings): Promise<NewResource<T>>;
 }
 
 type NewColumns = ReturnType<typeof newColumns>;
@@ -191,8 +262,8 @@ function newColumns({ tenant, application }: Caller, now: Instant) {
   return { tenant_id, version: 1, ...created, modified_by: null, modified_at: null };
 }
 
-interface NewResource<R> extends RelatedChange {
-  readonly row: R;
+interface NewResource<T extends ResourceTable> extends RelatedChange {
+  readonly row: Row<T>;
   readonly reply: Pick<Reply, 'body' | 'narrower'>;
 }
 
@@ -200,12 +271,12 @@ interface NewResource<R> extends RelatedChange {
  * From the decision what the resource's `check`, `requireRoom` and `make` refuse.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
-export function create<R, Request, Settings, Opened>(
-  resource: CreatedResource<R, Request, Settings, Opened>,
+export function create<T extends ResourceTable, Request, Settings, Opened>(
+  resource: CreatedResource<T, Request, Settings, Opened>,
   caller: Caller,
   request: Request,
 ): Decide {
-  const { clock, noun, path } = resource;
+  const { clock, table, path } = resource;
   const settings = resource.parse(request);
   return async () => {
     const attempt = { id: '*', operation: 'create' } as const;
@@ -215,34 +286,35 @@ export function create<R, Request, Settings, Opened>(
     const now = clock.now();
     const made = await resource.make(caller, newColumns(caller, now), settings);
     const { row, reply, entries = [], ...related } = made;
-    const id = resource.idOf(row);
+    const name = named(table, row);
     return {
       change: {
         ...related,
-        insert: { ...resource.rows(row), ...related.insert },
-        entries: [entryOf(caller, now, { entity: noun, id, operation: 'create' }), ...entries],
+        insert: { ...inTable(table, row), ...related.insert },
+        entries: [entryOf(caller, now, { ...name, operation: 'create' }), ...entries],
       },
-      reply: { status: 201, location: `${path}/${id}`, ...reply },
+      reply: { status: 201, location: `${path}/${name.id}`, ...reply },
     };
   };
 }
 
 /** A resource that callers replace. */
-export interface ReplacedResource<R extends ReplacedRow, Request, Settings, Opened>
-  extends CreatedResource<R, Request, Settings, Opened> {
-  readonly noun: Exclude<Noun, 'key'>;
-  /** @throws VaultError `integrity` when the row was altered. */
-  open(caller: Caller, row: R): Opened;
+export interface ReplacedResource<T extends ReplacedTable, Request, Settings, Opened>
+  extends CreatedResource<T, Request, Settings, Opened> {
+  /** @throws VaultError `integrity` when what is sealed in the row was altered. */
+  open(caller: Caller, row: Row<T>): Opened;
   /**
    * The row with other settings.
    * @param next the row as it was, in its next version.
    */
   revise(
     caller: Caller,
-    next: R,
+    next: Row<T>,
     proposal: { readonly settings: Settings; readonly before: Opened },
-  ): Promise<Omit<RelatedChange, 'entries'> & { readonly row: R }>;
+  ): Promise<Omit<RelatedChange, 'entries'> & { readonly row: Row<T> }>;
 }
+
+type ReplacedTable = Exclude<ResourceTable, 'client_keys'>;
 
 interface ReplacedRow {
   readonly version: number;
@@ -255,8 +327,8 @@ interface ReplacedRow {
  * row was altered, or what the resource's `check` and `revise` refuse.
  * @throws VaultError `validation_failed` naming every attribute that is wrong.
  */
-export function replace<R extends ReplacedRow, Request, Settings, Opened>(
-  resource: ReplacedResource<R, Request, Settings, Opened>,
+export function replace<T extends ReplacedTable, Request, Settings, Opened>(
+  resource: ReplacedResource<T, Request, Settings, Opened>,
   caller: Caller,
   { id, request }: { readonly id: string; readonly request: Request },
 ): Decide {
@@ -270,10 +342,10 @@ export function replace<R extends ReplacedRow, Request, Settings, Opened>(
 }
 
 /** A resource that callers also change by JSON merge patch. */
-export interface PatchedResource<R extends ReplacedRow, Request, Settings, Opened>
-  extends ReplacedResource<R, Request, Settings, Opened> {
+export interface PatchedResource<T extends ReplacedTable, Request, Settings, Opened>
+  extends ReplacedResource<T, Request, Settings, Opened> {
   /** @throws VaultError `validation_failed` naming every attribute that is wrong. */
-  patched(row: R, before: Opened, patch: Patch<Request>): Settings;
+  patched(row: Row<T>, before: Opened, patch: Patch<Request>): Settings;
 }
 
 export type Patch<Request> = { readonly [A in keyof Request]?: Request[A] | null };
@@ -287,40 +359,45 @@ export function merged<Request>(request: Request, patch: Patch<Request>): Reques
 }
 
 /** From the decision what {@link replace} is refused with, and `validation_failed` for what the patch leads to. */
-export function patch<R extends ReplacedRow, Request, Settings, Opened>(
-  resource: PatchedResource<R, Request, Settings, Opened>,
+export function patch<T extends ReplacedTable, Request, Settings, Opened>(
+  resource: PatchedResource<T, Request, Settings, Opened>,
   caller: Caller,
   { id, patch }: { readonly id: string; readonly patch: Patch<Request> },
 ): Decide {
   return async () => {
-    const settingsOf = (row: R, before: Opened) => resource.patched(row, before, patch);
+    const settingsOf = (row: Row<T>, before: Opened) => resource.patched(row, before, patch);
     const revised = await revision(resource, caller, { id, settingsOf });
     if ('refusal' in revised) return revised;
     return { change: revised.change, reply: { status: 204 } };
   };
 }
 
-interface Revising<R, Settings, Opened> {
+interface Revising<T extends ReplacedTable, Settings, Opened> {
   readonly id: string;
-  readonly settingsOf: (row: R, before: Opened) => Settings;
+  readonly settingsOf: (row: Row<T>, before: Opened) => Settings;
 }
 
-async function revision<R extends ReplacedRow, Request, Settings, Opened>(
-  resource: ReplacedResource<R, Request, Settings, Opened>,
+async function revision<T extends ReplacedTable, Request, Settings, Opened>(
+  resource: ReplacedResource<T, Request, Settings, Opened>,
   caller: Caller,
-  { id, settingsOf }: Revising<R, Settings, Opened>,
-): Promise<Refused | { readonly change: Change; readonly row: R }> {
-  const found = await resource.find(caller.tenant, id);
+  { id, settingsOf }: Revising<T, Settings, Opened>,
+): Promise<Refused | { readonly change: Change; readonly row: Row<T> }> {
+  const { table } = resource;
+  const found = await currentRow(resource, { tenant: caller.tenant, id });
   const before = resource.open(caller, found);
   const settings = settingsOf(found, before);
-  const attempt = { id: resource.idOf(found), operation: 'update' } as const;
+  const name = named(table, found) as {
+    readonly entity: NounOf<ReplacedTable>;
+    readonly id: string;
+  };
+  const attempt = { id: name.id, operation: 'update' } as const;
   const refused = await resource.check?.(caller, attempt, { settings, before });
   if (refused) return refused;
   const now = resource.clock.now();
-  const next = nextVersion(caller, found, now);
+  const next = nextVersion(caller, found as ReplacedRow & Row<T>, now);
   const { row, ...related } = await resource.revise(caller, next, { settings, before });
-  const entry = entryOf(caller, now, { entity: resource.noun, ...attempt });
-  return { change: { ...related, replace: resource.rows(row), entries: [entry] }, row };
+  const entry = entryOf(caller, now, { ...name, operation: 'update' });
+  return { change: { ...related, replace: inTable(table, row), entries: [entry] }, row };
 }
 
 /** The row as it is written again. Its version is raised, so that concurrent changes collide. */

@@ -2,6 +2,7 @@
 
 import type { TenantId } from '../base/ids.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import type { Quotas, Settings } from './settings.ts';
 
@@ -33,14 +34,17 @@ export interface Tenants {
     readonly tenant: Tenant;
     readonly row: Row<'tenants'>;
   };
-  /** @throws VaultError `integrity` when the keyring is not the one that was made for this tenant. */
+  /** Of a row that is about to be stored. @throws VaultError `integrity` when the keyring is that of another tenant. */
   keyringOf(row: Row<'tenants'>): Keyring;
   /** The row of a deleted tenant, with a mark that only the vault can create. */
   tombstone(row: Omit<Row<'tenants'>, 'proof'>): Row<'tenants'>;
-  /** False for a row that was marked as deleted outside the vault. */
-  isTombstone(row: Row<'tenants'>): boolean;
-  /** The rows of all tenants that are not deleted, only for the operator: no request or job reads all of them. */
+  /** False for a row that is not marked as deleted, or was marked outside the vault. */
+  isTombstone(row: Unproven<'tenants'>): boolean;
+  /**
+   * The rows of all tenants that are not deleted, altered or not, only to show them to the operator: no request or job
+   * reads all of them.
+   */
   all(): Promise<readonly Row<'tenants'>[]>;
   /** The row as it is now, altered or not; `undefined` when there is none. */
-  row(id: TenantId): Promise<Row<'tenants'> | undefined>;
+  row(id: TenantId): Promise<Unproven<'tenants'> | undefined>;
 }

@@ -9,6 +9,7 @@ import { createKeyedMutex } from '../base/keyed-mutex.ts';
 import { nodeHttp } from '../base/node-http.ts';
 import { tenantsAfter } from '../store/queries/tenants.ts';
 import { tokenCountsByType } from '../store/queries/tokens.ts';
+import { unverifiedColumns } from '../store/stored-row.ts';
 import type { Config } from './config/config.ts';
 import type { Process } from './process.ts';
 
@@ -95,7 +96,7 @@ async function* liveTenants(store: MetricsSource['store']): AsyncGenerator<Tenan
   let after: TenantId | undefined;
   for (;;) {
     const page = await store.select(tenantsAfter(after, tenantsPerPage));
-    for (const { tenant_id, deleted_at } of page) if (deleted_at === null) yield tenant_id;
+    for (const row of page) if (unverifiedColumns(row).deleted_at === null) yield row.tenant_id;
     after = page.at(-1)?.tenant_id;
     if (page.length < tenantsPerPage) return;
   }

@@ -34,6 +34,11 @@ export const explainedTables = {
 
 export type ExplainedName = keyof typeof explainedTables;
 
+/** Tables whose rows carry a proof. The others have none: their sealed data is bound to the rest of the row. */
+export type ProvenTable = {
+  [T in ExplainedName]: (typeof explainedTables)[T]['by'] extends 'proof' ? T : never;
+}[ExplainedName];
+
 export const explainedNames = Object.keys(explainedTables) as readonly ExplainedName[];
 
 type RowsByTable = Readonly<Record<string, readonly object[] | undefined>>;

@@ -7,7 +7,8 @@ import type { HostHealth, OnGroup, StoreState } from '../base/telemetry/store-wo
 import type { Bookkeeping, Change, CommitOutcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
 import type { ChainedEntry } from './log-chain/entries.ts';
-import type { DatabaseSchema, Key, Row, Table } from './tables.ts';
+import type { RowFromStore, Unread } from './stored-row.ts';
+import type { DatabaseSchema, Key, Table } from './tables.ts';
 
 /** Builds a query without running it; the store compiles it for its engine. */
 export interface Query<R> {
@@ -29,10 +30,10 @@ export interface Store {
   /** Those of the process: a commit through any store of it advances them before it resolves. */
   readonly epochs: Epochs;
   /** The row of that key. Reads that arrive together are fetched together. */
-  get<T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined>;
-  select<R>(query: Query<R>): Promise<R[]>;
+  get<T extends Table>(table: T, key: Key<T>): Promise<RowFromStore<T> | undefined>;
+  select<R>(query: Query<R> & Unread<R>): Promise<R[]>;
   /** The same for a query over many rows. Other requests do not wait for it. */
-  scan<R>(query: Query<R>): Promise<R[]>;
+  scan<R>(query: Query<R> & Unread<R>): Promise<R[]>;
   /**
    * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.

@@ -1,6 +1,6 @@
 /** Explaining access: which rule decides about a token or a container for a key, why, and what the key is shown. */
 
-import { keyOfTenant, noKey, provenApplicationOf } from '../access/applications/queries.ts';
+import { keyOfTenant, noKey } from '../access/applications/queries.ts';
 import { accessOf } from '../access/applications/row.ts';
 import { authorityOf } from '../access/authority.ts';
 import type { Clock, Instant } from '../base/clock.ts';
@@ -12,6 +12,8 @@ import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { type Permission, parsePermission, permissions } from '../rules/permissions.ts';
 import { type Access, type AccessSubject, type Policy, policyOf } from '../rules/policy.ts';
+import { requireProven } from '../rules/proven-row.ts';
+import { rowOf } from '../rules/stored-resource.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
@@ -130,15 +132,16 @@ async function holderOf(
   { tenant, question, now }: HolderQuery,
 ): Promise<ExplainedHolder> {
   const { key_id } = question;
-  const key = typeof key_id === 'string' ? await keyOfTenant(store, tenant.id, key_id) : undefined;
+  const key = typeof key_id === 'string' ? await keyOfTenant(store, tenant, key_id) : undefined;
   const id = key?.application_id ?? question.application_id ?? '';
-  const application = await provenApplicationOf(store, tenant, id);
+  const application = await rowOf(store, 'applications', { tenant, id });
   if (!key || key.session_id === null) {
     const access = accessOf(application);
     return { application, session: undefined, access, policy: policyOf(access) };
   }
-  const session = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
-  if (!session) throw noKey();
+  const stored = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
+  if (!stored) throw noKey();
+  const session = requireProven(tenant, 'sessions', stored);
   const credential = {
     application: application.application_id,
     key: key.key_id,

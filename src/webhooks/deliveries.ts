@@ -9,11 +9,12 @@ import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { positionOfCursor } from '../rules/offset-page.ts';
 import type { Decide } from '../rules/operation.ts';
+import { rowOf } from '../rules/stored-resource.ts';
 import { deliveryPage } from '../store/event-queries/webhooks.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { attemptsOf } from './events/delivery-row.ts';
-import { type WebhookReading, webhookOf } from './resource.ts';
+import type { WebhookReading } from './resource.ts';
 
 export interface DeliveryQuery {
   readonly state?: Row<'deliveries'>['state'];
@@ -39,7 +40,7 @@ export function listDeliveries(
   const route = `GET /webhooks/${id.toLowerCase()}/deliveries`;
   const [before] = positionOfCursor<readonly [DeliveryId]>(cursorKey, route, start) ?? [];
   return async () => {
-    const { tenant_id, webhook_id } = await webhookOf(store, tenant.id, id);
+    const { tenant_id, webhook_id } = await rowOf(store, 'webhooks', { tenant, id });
     const limit = size + 1;
     const page = deliveryPage({ tenant: tenant_id, webhook: webhook_id, state, before, limit });
     // Rows of one state may be few among many.

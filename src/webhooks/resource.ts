@@ -1,7 +1,7 @@
 /** Webhooks as a stored resource, their secrets, and the types of events to which they can subscribe. */
 
 import { type Clock, day } from '../base/clock.ts';
-import { newUuid, parseUuid, type TenantId, type WebhookId } from '../base/ids.ts';
+import { newUuid, type WebhookId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import type { Secret } from '../base/secret.ts';
 import { newWebhookSecret } from '../keys/webhook-signatures.ts';
@@ -16,7 +16,7 @@ import { requireRoom } from '../rules/settings.ts';
 import {
   nextVersion,
   type ReplacedResource,
-  requireFound,
+  rowOf,
   viewHistory,
 } from '../rules/stored-resource.ts';
 import { allWebhooks, webhookCount } from '../store/event-queries/webhooks.ts';
@@ -42,7 +42,7 @@ export interface WebhookWriting extends WebhookReading {
 }
 
 type WebhookRow = Row<'webhooks'>;
-type WebhookResource = ReplacedResource<WebhookRow, WebhookRequest, WebhookSettings, WebhookBody>;
+type WebhookResource = ReplacedResource<'webhooks', WebhookRequest, WebhookSettings, WebhookBody>;
 
 /** If a request that replaces a webhook omits `status` or `ordered`, they stay unchanged. */
 export function webhookResource(tools: WebhookWriting): WebhookResource {
@@ -50,11 +50,8 @@ export function webhookResource(tools: WebhookWriting): WebhookResource {
   return {
     store,
     clock,
-    noun: 'webhook',
+    table: 'webhooks',
     path: '/webhooks',
-    find: (tenant, id) => webhookOf(store, tenant.id, id),
-    idOf: (row) => row.webhook_id,
-    rows: (row) => ({ webhooks: [row] }),
     open: (caller, row) => openWebhook(openerFor(caller, 'webhook:update'), row).reveal(),
     show: (caller, row, operation) =>
       viewWebhook(row, openWebhook(openerFor(caller, `webhook:${operation}`), row).reveal()),
@@ -86,13 +83,6 @@ export function webhookResource(tools: WebhookWriting): WebhookResource {
   };
 }
 
-/** @throws VaultError `not_found`, also for a webhook of another tenant. */
-export async function webhookOf(store: Store, tenant: TenantId, id: string): Promise<WebhookRow> {
-  const webhook_id = parseUuid<WebhookId>(id);
-  const row = webhook_id && (await store.get('webhooks', { tenant_id: tenant, webhook_id }));
-  return requireFound('webhook', row);
-}
-
 type UnsealedWebhook = Omit<WebhookRow, 'body' | 'proof'>;
 
 export function webhookRow(
@@ -105,12 +95,11 @@ export function webhookRow(
 }
 
 /**
- * Returns the settings of a webhook, if its row is as the vault wrote it.
- * @throws VaultError `integrity`, which names the row, if any part of it was altered.
+ * Returns the settings of a webhook.
+ * @throws VaultError `integrity`, which names the row, if what is sealed in it was altered.
  */
 export function openWebhook(opener: Opener, row: WebhookRow): Secret<WebhookBody> {
-  const { body } = requireProven(opener, 'webhooks', row);
-  return openSettings<WebhookBody>(opener, sealedAs(row), body);
+  return openSettings<WebhookBody>(opener, sealedAs(row), row.body);
 }
 
 function sealedAs({ tenant_id, webhook_id: id, version }: UnsealedWebhook) {
@@ -138,7 +127,7 @@ export function rotateSecret(
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
-    const found = await webhookOf(store, tenant.id, id);
+    const found = await rowOf(store, 'webhooks', { tenant, id });
     const before = openWebhook(openerFor(caller, 'webhook:update'), found).reveal();
     const [newest] = before.secrets;
     const made = { text: newWebhookSecret(random), ends_at: null };
@@ -157,7 +146,8 @@ export function rotateSecret(
 export function listWebhooks({ store, clock }: WebhookReading, caller: Caller): Decide {
   const { tenant } = caller;
   return async () => {
-    const rows = await store.select(allWebhooks(tenant.id));
+    const found = await store.select(allWebhooks(tenant.id));
+    const rows = found.map((row) => requireProven(tenant, 'webhooks', row));
     const fact = { entity: 'webhook', id: tenant.id, operation: 'list' } as const;
     const opener = openerFor(caller, 'webhook:read');
     const page_size = Math.max(tenant.quotas.webhook_limit, rows.length);

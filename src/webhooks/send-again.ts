@@ -17,6 +17,7 @@ import { detailed, entryOf } from '../rules/log-entries.ts';
 import { positionOfCursor } from '../rules/offset-page.ts';
 import { openerFor } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
+import { rowOf } from '../rules/stored-resource.ts';
 import { dispatchedEvents } from '../store/event-queries/events.ts';
 import { waitingUpTo } from '../store/event-queries/webhooks.ts';
 import type { Store } from '../store/store.ts';
@@ -26,7 +27,7 @@ import { deliveryOf, viewDelivery } from './deliveries.ts';
 import { deliveryRow } from './events/delivery-row.ts';
 import { eventRow, sequenceProof } from './events/event-row.ts';
 import { type EventType, parseEventType, testType } from './events/types.ts';
-import { openWebhook, type WebhookWriting, webhookOf } from './resource.ts';
+import { openWebhook, type WebhookWriting } from './resource.ts';
 
 /** Sends a test event to one webhook. The decision throws `not_found`, `unprocessable`, or `integrity`. */
 export function testWebhook(
@@ -38,7 +39,7 @@ export function testWebhook(
   const newId = createTimedUuids(random);
   return async () => {
     const now = clock.now();
-    const row = await webhookOf(store, tenant.id, id);
+    const row = await rowOf(store, 'webhooks', { tenant, id });
     openWebhook(openerFor(caller, 'webhook:update'), row);
     requireEnabled(row);
     const { webhook_id } = row;
@@ -92,7 +93,7 @@ export function redeliver(
 ): Decide {
   return async () => {
     const now = clock.now();
-    const row = await webhookOf(store, caller.tenant.id, id);
+    const row = await rowOf(store, 'webhooks', { tenant: caller.tenant, id });
     openWebhook(openerFor(caller, 'webhook:update'), row);
     requireEnabled(row);
     const before = await deliveryOf(store, row, parseUuid<DeliveryId>(deliveryId));
@@ -145,7 +146,7 @@ export function replay(
   const [after] = positionOfCursor<readonly [EventId]>(cursorKey, route, start) ?? [];
   return async () => {
     const now = clock.now();
-    const row = await webhookOf(store, tenant.id, id);
+    const row = await rowOf(store, 'webhooks', { tenant, id });
     const { events: subscribed } = openWebhook(openerFor(caller, 'webhook:update'), row).reveal();
     requireEnabled(row);
     const unknownAt = types?.findIndex((type) => !subscribed.includes(type)) ?? -1;

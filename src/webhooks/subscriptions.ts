@@ -5,10 +5,11 @@ import { isIntegrityError } from '../base/errors.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
 import type { TenantId } from '../base/ids.ts';
 import { openerOf } from '../rules/openings.ts';
+import { requireProven } from '../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import { enabledWebhooks } from '../store/event-queries/webhooks.ts';
 import type { Store } from '../store/store.ts';
-import type { Row } from '../store/tables.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { SubscribedTypes, Subscriptions } from './events/derive.ts';
 import type { EventType } from './events/types.ts';
 import { openWebhook } from './resource.ts';
@@ -67,8 +68,9 @@ export function createSubscriptions({
 }
 
 /** A webhook that was altered outside the vault gets no events, and blocks no commit. */
-function typesOf(tenant: Tenant, row: Row<'webhooks'>): readonly EventType[] {
+function typesOf(tenant: Tenant, stored: Unproven<'webhooks'>): readonly EventType[] {
   try {
+    const row = requireProven(tenant, 'webhooks', stored);
     return openWebhook(openerOf('match webhooks', tenant), row).reveal().events;
   } catch (error) {
     if (isIntegrityError(error)) return [];

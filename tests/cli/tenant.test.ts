@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { entriesIn } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
+import { rowsOf } from '../support/rows.ts';
 import { insertion } from '../support/sql.ts';
 import { managementKey, startVault } from '../support/vault.ts';
 
@@ -132,8 +133,7 @@ onBothEngines('the operator’s commands', (engine) => {
   test('a list of keys names none that was put back after it was deleted, and fails on an altered one', async (t) => {
     const { vault, run, json } = await besideServer(t);
     const [made] = await json('key', 'create', '--tenant', 'default');
-    const { store } = vault.running.vault;
-    const rows = await store.select((db) => db.selectFrom('api_keys').selectAll());
+    const rows = await rowsOf(engine, vault.place, 'api_keys');
     const row = rows.find(({ key_id }) => key_id === made.id);
     assert.ok(row);
     const before = await json('key', 'list', '--tenant', 'default');

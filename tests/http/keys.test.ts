@@ -210,6 +210,29 @@ onBothEngines('keys by which clients encrypt', (engine) => {
     assert.ok((await tenant.logged('key')).includes('expire'));
   });
 
+  test('GET 200: a key that was altered is left out and reported, and can be removed', async () => {
+    const tenant = await newTenant();
+    const [one, other] = [await createKey(tenant), await createKey(tenant)];
+    const altering = `update client_keys set created_at = created_at + 1 where client_key_id = '${one.id}'`;
+    await engine.run(tenant.vault.place, altering);
+    const list = await manage(tenant, 'GET');
+    assert.equal(list.status, 200, list.text);
+    assert.deepEqual(
+      list.body.map(({ id }: { id: string }) => id),
+      [other.id],
+    );
+    const alerts = (await tenant.rows('logs')).filter(({ message }) => message.includes('altered'));
+    assert.deepEqual(
+      alerts.map(({ entity_type, entity_id, operation }) => [entity_type, entity_id, operation]),
+      [['key', one.id, 'list']],
+    );
+    const { text } = await tenant.vault.send('GET', '/metrics');
+    assert.match(text, /^strongroom_integrity_failures_total 1$/m);
+    assert.equal((await manage(tenant, 'GET', `/${one.id}`)).status, 500);
+    assert.equal((await manage(tenant, 'DELETE', `/${one.id}`)).status, 204);
+    assert.equal((await manage(tenant, 'GET', `/${one.id}`)).status, 404);
+  });
+
   test('500: a key that was altered in the database opens nothing; its expiry destroys nothing', async (t) => {
     const vault = await startVault(t, engine);
     const tenant = await tenantIn(vault);
@@ -222,7 +245,8 @@ onBothEngines('keys by which clients encrypt', (engine) => {
       const open = await opening(tenant);
       await assert.rejects(open(jwe), { code: 'integrity' });
       assert.equal((await manage(tenant, 'GET', `/${key.id}`)).status, 500);
-      assert.equal((await manage(tenant, 'GET')).status, 500);
+      // A list leaves out what was altered, and an entry names it.
+      assert.deepEqual((await manage(tenant, 'GET')).body, []);
     }
     await engine.run(vault.place, 'update client_keys set expires_at = 1');
     await new Promise((resolve) => setImmediate(resolve));

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { hashApiKey } from '../../src/keys/api-key.ts';
-import { isProven, proven } from '../../src/rules/proven-row.ts';
+import { ifProven, proven } from '../../src/rules/proven-row.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { asStored } from '../support/rows.ts';
 import { type Given, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createStillClock, startVault } from '../support/vault.ts';
 
@@ -325,7 +326,7 @@ onBothEngines('sessions', (engine) => {
       await store.commit({ replace: { sessions: [written] }, entries: [entry] }),
       {},
     );
-    assert.ok(isProven(found, 'sessions', written));
+    assert.ok(ifProven(found, 'sessions', asStored(written)));
     // What gives access is remembered; the change above took none that the vault knows of.
     store.epochs.advance('access');
     assert.equal(await status(), 401);

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { refusalWindowMs } from '../../src/audit/refusals.ts';
 import { newUuid, type WebhookId } from '../../src/base/ids.ts';
 import { pooledRandom } from '../../src/base/random.ts';
+import { requireProven } from '../../src/rules/proven-row.ts';
 import { eventTypeNames } from '../../src/webhooks/events/types.ts';
 import { openWebhook, secretOverlapMs } from '../../src/webhooks/resource.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -20,7 +21,7 @@ async function secretsOf(tenant: TestTenant, webhook_id: WebhookId) {
   const row = await store.get('webhooks', { tenant_id: tenant.id, webhook_id });
   const keys = await tenants.find(tenant.id);
   assert.ok(row && keys);
-  return openWebhook(testOpener(keys), row).reveal().secrets;
+  return openWebhook(testOpener(keys), requireProven(keys, 'webhooks', row)).reveal().secrets;
 }
 
 onBothEngines('webhooks', (engine) => {

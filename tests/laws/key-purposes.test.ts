@@ -9,12 +9,13 @@ import { openCursor } from '../../src/keys/cursor.ts';
 import { fingerprintOf, searchTermOf } from '../../src/keys/digest.ts';
 import { createKeyring, Keyring, type Purpose, purposes } from '../../src/keys/keyring.ts';
 import { signingKeyOf } from '../../src/keys/signing.ts';
-import { isProven } from '../../src/rules/proven-row.ts';
+import { ifProven } from '../../src/rules/proven-row.ts';
 import type { Tenant } from '../../src/rules/tenant.ts';
 import { openData } from '../../src/tokens/contents/sealed-row.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { testOpener } from '../support/openings.ts';
 import { createProxy } from '../support/proxies.ts';
+import { asStored } from '../support/rows.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
@@ -55,7 +56,9 @@ async function madeBy(tenant: TestTenant): Promise<Readonly<Partial<Record<Purpo
       fingerprintOf(keyring.secret('fingerprint'), 'token', 'Ada') === token.fingerprint,
     search: ({ keyring }) =>
       base64url(searchTermOf(keyring.secret('search'), 'data', 'Ada')) === term.term,
-    row: (keys) => isProven(keys, 'applications', application) && isProven(keys, 'proxies', proxy),
+    row: (keys) =>
+      ifProven(keys, 'applications', asStored(application)) !== undefined &&
+      ifProven(keys, 'proxies', asStored(proxy)) !== undefined,
     audit: ({ keyring }) =>
       signingKeyOf(keyring.secret('audit')).publicKey === checkpoint.public_key,
     cursor: ({ keyring }) =>

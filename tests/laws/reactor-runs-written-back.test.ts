@@ -5,6 +5,7 @@ import { minute, parseInstant } from '../../src/base/clock.ts';
 import { leaseMsMax } from '../../src/reactors/calls/called-reactor.ts';
 import { blocksPerQuery, isWrittenBack } from '../../src/reactors/calls/written-back.ts';
 import type { Query } from '../../src/store/store.ts';
+import type { Unread } from '../../src/store/stored-row.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { forgedBlocks } from '../support/blocks.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
@@ -74,7 +75,7 @@ async function knownOf({ vault, id }: TestTenant, onScan = () => {}) {
   assert.ok(found);
   const counting = {
     select: store.select,
-    scan: <R>(query: Query<R>) => {
+    scan: <R>(query: Query<R> & Unread<R>) => {
       onScan();
       return store.scan(query);
     },

@@ -17,6 +17,7 @@ import { openStore } from '../../src/store/open/open.ts';
 import { sqliteBuilder } from '../../src/store/query-builder.ts';
 import type { Query, Store, StoreOptions } from '../../src/store/store.ts';
 import { tenantNumber } from '../../src/store/stored-form.ts';
+import type { Unread } from '../../src/store/stored-row.ts';
 import { type Key, shapes, type Table } from '../../src/store/tables.ts';
 import { copyMigratedFile, createMigratedDatabase } from './migrated.ts';
 
@@ -96,7 +97,7 @@ function recorded(store: Store, recording: Recording): Store {
 
   const querying =
     (method: 'select' | 'scan') =>
-    async <R>(query: Query<R>): Promise<R[]> => {
+    async <R>(query: Query<R> & Unread<R>): Promise<R[]> => {
       const rows = await store[method](query);
       const { sql } = query(sqliteBuilder).compile();
       const compared = comparedOf(sql);

@@ -4,6 +4,7 @@ import type { LogBlock } from '../../src/store/log-chain/block.ts';
 import { type ChainedEntry, type ChainHead, seedHead } from '../../src/store/log-chain/entries.ts';
 import { follows, headOf, linkOfBlock } from '../../src/store/log-chain/links.ts';
 import { readRows, tenantNumber } from '../../src/store/stored-form.ts';
+import type { RowFromStore } from '../../src/store/stored-row.ts';
 import { type Row, shapes, type Table } from '../../src/store/tables.ts';
 import { type Content, entriesOf } from './blocks.ts';
 import type { Engine, Place } from './engines.ts';
@@ -87,4 +88,9 @@ export async function verifyLog(engine: Engine, place: Place): Promise<ChainedEn
 function bytesAsHex(this: Record<string, unknown>, key: string, value: unknown): unknown {
   const given = this[key];
   return given instanceof Uint8Array ? Buffer.from(given).toString('hex') : value;
+}
+
+/** A row as the store returns it. */
+export function asStored<T extends Table>(row: Row<T>): RowFromStore<T> {
+  return row as unknown as RowFromStore<T>;
 }

@@ -16,7 +16,9 @@ import {
 } from '../../src/base/ids.ts';
 import { pooledRandom } from '../../src/base/random.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
+import { requireProven } from '../../src/rules/proven-row.ts';
 import { undispatchedEvents } from '../../src/store/event-queries/events.ts';
+import { unverifiedColumns } from '../../src/store/stored-row.ts';
 import { attemptsOf, deliveryRow } from '../../src/webhooks/events/delivery-row.ts';
 import { envelopeOf } from '../../src/webhooks/events/envelope.ts';
 import { eventRow, openEvent, sequenceProof } from '../../src/webhooks/events/event-row.ts';
@@ -29,6 +31,7 @@ import {
 import { openWebhook, webhookRow } from '../../src/webhooks/resource.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { testOpener } from '../support/openings.ts';
+import { asStored } from '../support/rows.ts';
 
 const random = pooledRandom();
 const newId = createTimedUuids(random);
@@ -210,11 +213,16 @@ onBothEngines('stored events', (engine) => {
     const storedHook = await store.get('webhooks', { tenant_id, webhook_id });
     assert.ok(storedHook);
     assert.equal(
-      openWebhook(testOpener(keys), storedHook).reveal().url,
+      openWebhook(testOpener(keys), requireProven(keys, 'webhooks', storedHook)).reveal().url,
       'https://receiver.example.com/',
     );
     assert.throws(
-      () => openWebhook(testOpener(keys), { ...storedHook, status: 'disabled' }),
+      () =>
+        requireProven(
+          keys,
+          'webhooks',
+          asStored({ ...unverifiedColumns(storedHook), status: 'disabled' }),
+        ),
       isAltered,
     );
   });

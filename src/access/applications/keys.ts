@@ -5,10 +5,11 @@ import type { Random } from '../../base/random.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { requireProven } from '../../rules/proven-row.ts';
+import { ifProven } from '../../rules/proven-row.ts';
+import { rowOf } from '../../rules/stored-resource.ts';
 import type { Store } from '../../store/store.ts';
 import { newKey, viewKey } from './api-key-row.ts';
-import { keyOf, keysOf, noKey, provenApplicationOf, provenKeysOf } from './queries.ts';
+import { keyOf, keysOf, noKey, provenKeysOf, unprovenKey } from './queries.ts';
 import type { ApplicationReading } from './resource.ts';
 import { keyIdsOf, withKeyIds } from './row.ts';
 
@@ -32,7 +33,7 @@ export function createKey(
   const { tenant, application: by } = actor;
   return async () => {
     const now = clock.now();
-    const row = await provenApplicationOf(store, tenant, application);
+    const row = await rowOf(store, 'applications', { tenant, id: application });
     const keys = await keysOf(store, tenant.id, [row.application_id]);
     const ids = keyIdsOf(row).filter((one) => keys.some(({ key_id }) => key_id === one));
     if (ids.length >= keysPerApplicationMax) throw tooManyKeys();
@@ -74,8 +75,9 @@ export function listKeys(
 ): Decide {
   const ids = query.id?.map((id) => id.toLowerCase());
   return async () => {
-    const row = await provenApplicationOf(store, actor.tenant, application);
-    const keys = await provenKeysOf(store, actor.tenant, [row]);
+    const { tenant } = actor;
+    const row = await rowOf(store, 'applications', { tenant, id: application });
+    const keys = await provenKeysOf(store, tenant, [row]);
     const wanted = keys.filter(
       (key) => (ids?.includes(key.key_id) ?? true) && (query.type?.includes(row.type) ?? true),
     );
@@ -97,8 +99,9 @@ export interface KeyPath {
 export function readKey({ store, clock }: ApplicationReading, actor: Actor, path: KeyPath): Decide {
   return async () => {
     const { tenant } = actor;
-    const application = await provenApplicationOf(store, tenant, path.id);
-    const row = requireProven(tenant, 'api_keys', await keyOf(store, application, path.keyId));
+    const application = await rowOf(store, 'applications', { tenant, id: path.id });
+    const { application_id } = application;
+    const row = await keyOf(store, tenant, { application: application_id, id: path.keyId });
     if (!keyIdsOf(application).includes(row.key_id)) throw noKey();
     const fact = { entity: 'application_key', id: row.key_id, operation: 'read' } as const;
     return {
@@ -119,9 +122,16 @@ export function deleteKey(
 ): Decide {
   return async () => {
     const { tenant } = actor;
-    const application = await provenApplicationOf(store, tenant, path.id);
-    const { key_hash, version, key_id } = await keyOf(store, application, path.keyId);
-    const event = { application_key: { application_id: application.application_id } };
+    const application = await rowOf(store, 'applications', { tenant, id: path.id });
+    const { application_id } = application;
+    const found = await unprovenKey(store, tenant.id, path.keyId);
+    const { key_hash, version, key_id } = found;
+    // A row that was altered may name another application. Its own application still names the key.
+    const own = ifProven(tenant, 'api_keys', found);
+    const isNamed = keyIdsOf(application).includes(key_id);
+    const isOwn = own?.application_id === application_id && own.session_id === null;
+    if (!isOwn && (own !== undefined || !isNamed)) throw noKey();
+    const event = { application_key: { application_id } };
     const fact = { entity: 'application_key', id: key_id, operation: 'delete', event } as const;
     const ids = keyIdsOf(application).filter((id) => id !== key_id);
     return {

@@ -1,38 +1,13 @@
 /** Queries of stored applications and their keys, always within one tenant. */
 import { VaultError } from '../../base/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../base/ids.ts';
-import { requireProven } from '../../rules/proven-row.ts';
-import { requireFound } from '../../rules/stored-resource.ts';
+import { ifProven, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { applicationKeys, applicationsOf, keyWithId } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { keyIdsOf } from './row.ts';
-
-/** @throws VaultError `not_found`, alike for one that is missing and for another tenant's. */
-export async function applicationOf(
-  store: Store,
-  tenant: TenantId,
-  id: string,
-): Promise<Row<'applications'>> {
-  const application_id = parseUuid<ApplicationId>(id);
-  const row =
-    application_id && (await store.get('applications', { tenant_id: tenant, application_id }));
-  return requireFound('application', row);
-}
-
-/**
- * The application as the vault wrote it, for code that shows it, decides by it or writes it again: writing would
- * make an altered row valid.
- * @throws VaultError `not_found`; `integrity` when it was altered.
- */
-export async function provenApplicationOf(
-  store: Store,
-  tenant: Tenant,
-  id: string,
-): Promise<Row<'applications'>> {
-  return requireProven(tenant, 'applications', await applicationOf(store, tenant.id, id));
-}
 
 /**
  * The applications' own keys, oldest first; those of all applications if none are named. Keys of
@@ -42,7 +17,7 @@ export async function keysOf(
   store: Store,
   tenant: TenantId,
   applications?: readonly ApplicationId[],
-): Promise<Row<'api_keys'>[]> {
+): Promise<Unproven<'api_keys'>[]> {
   if (applications?.length === 0) return [];
   return store.select(applicationKeys(tenant, applications));
 }
@@ -72,7 +47,7 @@ export async function provenKeysOfAll(store: Store, tenant: Tenant): Promise<Row
 function namedKeys(
   tenant: Tenant,
   applications: readonly Row<'applications'>[],
-  keys: readonly Row<'api_keys'>[],
+  keys: readonly Unproven<'api_keys'>[],
 ): Row<'api_keys'>[] {
   const named = new Set(applications.flatMap(keyIdsOf));
   return keys
@@ -80,26 +55,57 @@ function namedKeys(
     .filter(({ key_id }) => named.has(key_id));
 }
 
-/** @throws VaultError `not_found`, also for the key of another application. */
+/**
+ * A key of the application itself.
+ * @throws VaultError `not_found`, also for the key of another application; `integrity` when it was altered.
+ */
 export async function keyOf(
   store: Store,
-  application: Row<'applications'>,
-  id: string,
+  tenant: Tenant,
+  { application, id }: { readonly application: ApplicationId; readonly id: string },
 ): Promise<Row<'api_keys'>> {
-  const row = await keyOfTenant(store, application.tenant_id, id);
-  if (row.application_id === application.application_id && row.session_id === null) return row;
+  const row = await keyOfTenant(store, tenant, id);
+  if (row.application_id === application && row.session_id === null) return row;
   throw noKey();
 }
 
 /**
  * A key of any application, or of a session.
- * @throws VaultError `not_found`, alike for one that is missing and for another tenant's.
+ * @throws VaultError `not_found`, alike for one that is missing and for another tenant's; `integrity` when it was
+ * altered.
  */
 export async function keyOfTenant(
   store: Store,
-  tenant: TenantId,
+  tenant: Tenant,
   id: string,
 ): Promise<Row<'api_keys'>> {
+  return requireProven(tenant, 'api_keys', await unprovenKey(store, tenant.id, id));
+}
+
+/**
+ * The id of the application that the key belongs to, also where the row of the key was altered: its application, whose
+ * row proves itself, names it.
+ * @throws VaultError `not_found`; `integrity` when the key was altered and no application names it.
+ */
+export async function applicationWithKey(
+  store: Store,
+  tenant: Tenant,
+  id: string,
+): Promise<ApplicationId> {
+  const key = await unprovenKey(store, tenant.id, id);
+  const applications = await store.select(applicationsOf(tenant.id));
+  const owner = applications
+    .flatMap((row) => ifProven(tenant, 'applications', row) ?? [])
+    .find((row) => keyIdsOf(row).includes(key.key_id));
+  return (owner ?? requireProven(tenant, 'api_keys', key)).application_id;
+}
+
+/** The same as {@link keyOfTenant}, whether or not the vault wrote it: for removing it. */
+export async function unprovenKey(
+  store: Store,
+  tenant: TenantId,
+  id: string,
+): Promise<Unproven<'api_keys'>> {
   const keyId = parseUuid<KeyId>(id);
   if (keyId === undefined) throw noKey();
   const [row] = await store.select(keyWithId(tenant, keyId));

@@ -9,7 +9,12 @@ import type { Decide } from '../../rules/operation.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
 import type { Access } from '../../rules/policy.ts';
 import { proven, requireProven } from '../../rules/proven-row.ts';
-import { type CreatedResource, nextVersion, viewHistory } from '../../rules/stored-resource.ts';
+import {
+  type CreatedResource,
+  nextVersion,
+  rowOf,
+  viewHistory,
+} from '../../rules/stored-resource.ts';
 import {
   applicationCount,
   applicationPage,
@@ -18,7 +23,7 @@ import {
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from './api-key-row.ts';
-import { applicationOf, provenApplicationOf, provenKeysOf } from './queries.ts';
+import { provenKeysOf } from './queries.ts';
 import { type AccessRequest, accessOf, applicationRow, readAccess, storedAccess } from './row.ts';
 
 export interface ApplicationReading {
@@ -43,11 +48,7 @@ interface ApplicationSettings {
   readonly hasKey: boolean;
 }
 
-type ApplicationResource = CreatedResource<
-  Row<'applications'>,
-  ApplicationRequest,
-  ApplicationSettings
->;
+type ApplicationResource = CreatedResource<'applications', ApplicationRequest, ApplicationSettings>;
 
 export function applicationResource({
   store,
@@ -57,11 +58,8 @@ export function applicationResource({
   return {
     store,
     clock,
-    noun: 'application',
+    table: 'applications',
     path: '/applications',
-    find: (tenant, id) => applicationOf(store, tenant.id, id),
-    idOf: (row) => row.application_id,
-    rows: (row) => ({ applications: [row] }),
     parse: ({ name, type: kind, create_key, ...access }) => ({
       name,
       kind,
@@ -70,7 +68,6 @@ export function applicationResource({
     }),
 
     async show({ tenant }, row) {
-      requireProven(tenant, 'applications', row);
       return viewApplication(row, await provenKeysOf(store, tenant, [row]));
     },
 
@@ -122,7 +119,7 @@ export function updateApplication(
 ): Decide {
   return async () => {
     const now = clock.now();
-    const found = await provenApplicationOf(store, caller.tenant, id);
+    const found = await rowOf(store, 'applications', { tenant: caller.tenant, id });
     const keys = await provenKeysOf(store, caller.tenant, [found]);
     const row = proven(caller.tenant, 'applications', {
       ...nextVersion(caller, found, now),
@@ -144,10 +141,10 @@ export interface ApplicationQuery extends PageQuery {
 
 const newestFirst = {
   route: 'GET /applications',
+  table: 'applications',
   count: applicationCount,
   page: applicationPage,
-  idOf: (row: Row<'applications'>) => row.application_id,
-};
+} as const;
 
 /**
  * Newest first. From the decision `integrity` when an application or key of the page was altered.
@@ -163,15 +160,18 @@ export function listApplications(
   const filter = { tenant: tenant.id, ids, kinds: query.type };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
-    const { rows, pagination } = await readPage(store);
-    for (const row of rows) requireProven(tenant, 'applications', row);
+    const page = await readPage(store);
+    const rows = page.rows.map((row) => requireProven(tenant, 'applications', row));
     const keys = await provenKeysOf(store, tenant, rows);
     const fact = { entity: 'application', id: tenant.id, operation: 'list' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
       reply: {
         status: 200,
-        body: { pagination, data: rows.map((row) => viewApplication(row, keys)) },
+        body: {
+          pagination: page.pagination,
+          data: rows.map((row) => viewApplication(row, keys)),
+        },
       },
     };
   };

@@ -110,8 +110,7 @@ export function createOpenEncrypted({ store, clock }: EncryptedReading): OpenEnc
     const named = { tenant_id: tenant.id, client_key_id: key, jti_digest };
     const earlier = await store.get('client_key_uses', named);
     if (earlier) {
-      // Earlier releases wrote rows without a proof.
-      if (earlier.proof !== null) requireProven(tenant, 'client_key_uses', earlier);
+      requireProven(tenant, 'client_key_uses', earlier);
       throw usedTwice(path);
     }
     const use_id = sha256(`${key} ${jti_digest}`).toString('base64url');

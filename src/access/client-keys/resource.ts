@@ -7,14 +7,14 @@ import { type ClientKeyId, newUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { type ClientKeyAlgorithm, newClientKeyPair } from '../../keys/client-key.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { requireProven } from '../../rules/proven-row.ts';
-import { type CreatedResource, requireFound } from '../../rules/stored-resource.ts';
+import type { Quarantine } from '../../rules/quarantine.ts';
+import type { CreatedResource } from '../../rules/stored-resource.ts';
 import { liveClientKeys } from '../../store/queries/client-keys.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
-import { clientKeyRow, findClientKey } from './row.ts';
+import { clientKeyRow } from './row.ts';
 
 const lifetimeMsDefault = 182 * day;
 const lifetimeMsMax = 366 * day;
@@ -42,20 +42,17 @@ interface ClientKeySettings {
   readonly algorithm: ClientKeyAlgorithm;
 }
 
-type ClientKeyResource = CreatedResource<Row<'client_keys'>, ClientKeyRequest, ClientKeySettings>;
+type ClientKeyResource = CreatedResource<'client_keys', ClientKeyRequest, ClientKeySettings>;
 
 /** A key that has expired is not found. Only the response to its creation has the public half. */
 export function clientKeyResource({ store, clock, random }: ClientKeyWriting): ClientKeyResource {
   return {
     store,
     clock,
-    noun: 'key',
+    table: 'client_keys',
     path: '/keys',
-    find: async (tenant, id) =>
-      requireFound('key', await findClientKey(store, tenant, { id, now: clock.now() })),
-    idOf: (row) => row.client_key_id,
-    rows: (row) => ({ client_keys: [row] }),
-    show: ({ tenant }, row) => viewClientKey(requireProven(tenant, 'client_keys', row)),
+    expiryOf: ({ expires_at }) => expires_at,
+    show: (_caller, row) => viewClientKey(row),
     parse: ({ expires_at = null, algorithm }) => ({
       expires_at: readExpiry(expires_at, clock.now()),
       algorithm: algorithm ?? algorithmDefault,
@@ -87,20 +84,27 @@ function readExpiry(text: string | null, now: Instant): Instant {
   throw invalid('expires_at', 'must be a date-time in the future and within a year');
 }
 
-/** From the decision `integrity` when a key was altered. */
-export function listClientKeys({ store, clock }: ClientKeyReading, caller: Caller): Decide {
+export interface ClientKeyListing extends ClientKeyReading {
+  /** For each key that was altered outside the vault. */
+  readonly quarantine: Quarantine;
+}
+
+/** Newest first. A key that was altered outside the vault is left out, and an entry records that it was altered. */
+export function listClientKeys(
+  { store, clock, quarantine }: ClientKeyListing,
+  caller: Caller,
+): Decide {
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
-    const rows = await store.select(liveClientKeys(tenant.id, now));
+    const found = await store.select(liveClientKeys(tenant.id, now));
+    const { rows, altered } = quarantine.proven(tenant, 'client_keys', found);
+    const fact = { entity: 'key', id: tenant.id, operation: 'list' } as const;
     return {
       change: {
-        entries: [entryOf(caller, now, { entity: 'key', id: tenant.id, operation: 'list' })],
+        entries: [entryOf(caller, now, fact), ...alteredEntries(caller, now, altered, 'list')],
       },
-      reply: {
-        status: 200,
-        body: rows.map((row) => viewClientKey(requireProven(tenant, 'client_keys', row))),
-      },
+      reply: { status: 200, body: rows.map((row) => viewClientKey(row)) },
     };
   };
 }

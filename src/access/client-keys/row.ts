@@ -29,10 +29,9 @@ export function clientKeyRow(
   return proven(tenant, 'client_keys', { ...row, private_key });
 }
 
-/** @throws VaultError `integrity` when the row was altered. */
+/** @throws VaultError `integrity` when what is sealed in the row was altered. */
 export function openClientKey({ keyring, grant }: Opener, row: Row<'client_keys'>): ClientKey {
-  const { private_key } = requireProven({ keyring }, 'client_keys', row);
-  const text = openText(keyring.opening('data', grant), bindingOf(row), private_key);
+  const text = openText(keyring.opening('data', grant), bindingOf(row), row.private_key);
   return readClientKey(text.reveal());
 }
 
@@ -40,13 +39,18 @@ function bindingOf({ tenant_id, client_key_id }: UnsealedClientKey): Binding {
   return { tenant: tenant_id, id: client_key_id, field: 'client_key.private_key' };
 }
 
-/** The key, unless it has expired; `undefined` also for a text that is no id. */
+/**
+ * The key, unless it has expired; `undefined` also for a string that is not an id.
+ * @throws VaultError `integrity` when it was altered.
+ */
 export async function findClientKey(
   store: Store,
-  { id: tenant_id }: Tenant,
+  tenant: Tenant,
   { id, now }: { readonly id: string; readonly now: Instant },
 ): Promise<Row<'client_keys'> | undefined> {
   const client_key_id = parseUuid<ClientKeyId>(id);
-  const row = client_key_id && (await store.get('client_keys', { tenant_id, client_key_id }));
+  const stored =
+    client_key_id && (await store.get('client_keys', { tenant_id: tenant.id, client_key_id }));
+  const row = stored && requireProven(tenant, 'client_keys', stored);
   return row && row.expires_at > now ? row : undefined;
 }

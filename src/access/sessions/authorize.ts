@@ -45,7 +45,7 @@ export function authorizeSession(
   if (!access) throw invalid('permissions', 'is required');
   return async () => {
     const now = clock.now();
-    const row = await sessionOfNonce(store, caller.tenant.id, request.nonce);
+    const row = await sessionOfNonce(store, caller.tenant, request.nonce);
     if (!row) throw noSession();
     const session = { application: row.application_id, key: undefined, session: row.session_id };
     const authority = await authorityOf(store, caller.tenant, { credential: session, now });

@@ -4,10 +4,10 @@ import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import { parseUuid, type SessionId } from '../../base/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { alteredEntry, entryOf } from '../../rules/log-entries.ts';
+import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { isProven, requireProven } from '../../rules/proven-row.ts';
+import { ifProven } from '../../rules/proven-row.ts';
 import type { Quarantine } from '../../rules/quarantine.ts';
 import { keysWithHashes } from '../../store/queries/applications.ts';
 import { liveSessionCount, liveSessionPage } from '../../store/queries/sessions.ts';
@@ -27,10 +27,10 @@ export interface SessionListing extends SessionReading {
 
 const newestFirst = {
   route: 'GET /sessions',
+  table: 'sessions',
   count: liveSessionCount,
   page: liveSessionPage,
-  idOf: (row: Row<'sessions'>) => row.session_id,
-};
+} as const;
 
 /**
  * Newest first: sessions that have not expired and whose keys, of their creation and of their authorization, exist.
@@ -47,19 +47,14 @@ export function listSessions(
   const filter = { tenant: tenant.id, now };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
-    const { rows, pagination } = await readPage(store);
-    const shown = rows.flatMap(
-      (row) => quarantine.read(() => requireProven(tenant, 'sessions', row)) ?? [],
-    );
-    const alerts = rows
-      .filter((row) => !shown.includes(row))
-      .map(({ session_id: id }) =>
-        alteredEntry(caller, now, { entity: 'session', id, operation: 'list' }),
-      );
+    const { rows: found, pagination } = await readPage(store);
+    const { rows, altered } = quarantine.proven(tenant, 'sessions', found);
     const fact = { entity: 'session', id: tenant.id, operation: 'list' } as const;
     return {
-      change: { entries: [entryOf(caller, now, fact), ...alerts] },
-      reply: { status: 200, body: { pagination, data: shown.map(viewSession) } },
+      change: {
+        entries: [entryOf(caller, now, fact), ...alteredEntries(caller, now, altered, 'list')],
+      },
+      reply: { status: 200, body: { pagination, data: rows.map(viewSession) } },
     };
   };
 }
@@ -94,12 +89,12 @@ export function deleteSession(
     const now = clock.now();
     const session_id = parseUuid<SessionId>(id);
     const row = session_id && (await store.get('sessions', { tenant_id: tenant.id, session_id }));
-    if (!row || row.expires_at <= now) {
+    const own = row && ifProven(tenant, 'sessions', row);
+    if (!row || (own && own.expires_at <= now)) {
       throw new VaultError('not_found', { public: 'There is no session with this id.' });
     }
-    const { tenant_id, version, key_hash } = row;
-    const isOwn = isProven(tenant, 'sessions', row);
-    const api_keys = isOwn ? await store.select(keysWithHashes(tenant.id, [key_hash])) : [];
+    const { tenant_id, version } = row;
+    const api_keys = own ? await store.select(keysWithHashes(tenant.id, [own.key_hash])) : [];
     const fact = { entity: 'session', id: row.session_id, operation: 'delete' } as const;
     return {
       change: {

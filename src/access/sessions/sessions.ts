@@ -1,8 +1,9 @@
 /** Sessions: short-lived keys that hold what an application granted them, and nothing before. */
 
 import { day, minute } from '../../base/clock.ts';
-import type { TenantId } from '../../base/ids.ts';
 import { hashSessionNonce } from '../../keys/session-nonce.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import { sessionWithNonce } from '../../store/queries/sessions.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -10,12 +11,15 @@ import type { Row } from '../../store/tables.ts';
 export const sessionLifeMs = 3 * minute;
 export const sessionLifeMsMax = day;
 
-/** The session that the nonce was given for, whether or not it has expired. */
+/**
+ * The session that the nonce was given for, whether or not it has expired.
+ * @throws VaultError `integrity` when it was altered.
+ */
 export async function sessionOfNonce(
   store: Store,
-  tenant: TenantId,
+  tenant: Tenant,
   nonce: string,
 ): Promise<Row<'sessions'> | undefined> {
-  const [row] = await store.select(sessionWithNonce(tenant, hashSessionNonce(nonce)));
-  return row;
+  const [row] = await store.select(sessionWithNonce(tenant.id, hashSessionNonce(nonce)));
+  return row && requireProven(tenant, 'sessions', row);
 }

@@ -32,7 +32,7 @@ export function deleteTenant(
     // The key that signs is destroyed as well, so this is the last checkpoint of the log.
     const newest = await newestCheckpoint(store, actor.tenant.id);
     const checkpoint = await draftCheckpoint(store, actor.tenant, newest, now);
-    const row = await tenantRowOf(tenants, actor.tenant.id);
+    const row = await tenantRowOf(tenants, actor.tenant);
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'delete' } as const;
     return {
       change: {
@@ -88,7 +88,7 @@ export async function purgeDeletedTenants(
   const purge = async ({ tenant_id: tenant, due_at }: Row<'due_work'>) => {
     const row = await store.get('tenants', { tenant_id: tenant });
     if (row === undefined) return undefined;
-    if (row.deleted_at === null || !tenants.isTombstone(row)) throw notDeleted(tenant);
+    if (!tenants.isTombstone(row)) throw notDeleted(tenant);
     const removed = await purgeSome({ store, clock }, tenant, rowsMax);
     if (removed === undefined && due_at <= now - lateMs) {
       await store.record({ remove: { due_work: await store.select(workOfTenant(tenant)) } });

@@ -18,7 +18,7 @@ export interface TenantReading {
 
 export function readTenant({ tenants, clock }: TenantReading, caller: Caller): Decide {
   return async () => {
-    const row = await provenTenantRow(tenants, caller.tenant);
+    const row = await tenantRowOf(tenants, caller.tenant);
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
@@ -27,22 +27,15 @@ export function readTenant({ tenants, clock }: TenantReading, caller: Caller): D
   };
 }
 
-/** @throws VaultError `not_found` when the tenant is deleted, or was while the request was under way. */
-export async function tenantRowOf(
-  tenants: Tenants,
-  id: Row<'tenants'>['tenant_id'],
-): Promise<Row<'tenants'>> {
-  const row = await tenants.row(id);
-  if (row) return row;
-  throw new VaultError('not_found', { public: 'There is no such tenant.' });
-}
-
 /**
  * The row as the vault wrote it.
- * @throws VaultError `not_found` when the tenant is deleted; `integrity` when the row was altered.
+ * @throws VaultError `not_found` when the tenant is deleted, or was while the request was under way; `integrity` when
+ * the row was altered.
  */
-export async function provenTenantRow(tenants: Tenants, tenant: Tenant): Promise<Row<'tenants'>> {
-  return requireProven(tenant, 'tenants', await tenantRowOf(tenants, tenant.id));
+export async function tenantRowOf(tenants: Tenants, tenant: Tenant): Promise<Row<'tenants'>> {
+  const row = await tenants.row(tenant.id);
+  if (row) return requireProven(tenant, 'tenants', row);
+  throw new VaultError('not_found', { public: 'There is no such tenant.' });
 }
 
 export function viewTenant(row: Row<'tenants'>): object {

@@ -9,6 +9,7 @@ import type { LocalRootKey } from '../../keys/root-key.ts';
 import { isTombstone } from '../../keys/tombstone.ts';
 import { anyTenant, tenantsAfter } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
+import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { tombstoneOf } from './tenants.ts';
 
@@ -71,7 +72,9 @@ export async function checkRootKey({
 }
 
 /** Of a deleted tenant the keyring is gone, and its mark is sealed instead. */
-function isOfRootKey({ key }: LocalRootKey, row: Row<'tenants'>): boolean {
+function isOfRootKey({ key }: LocalRootKey, stored: Unproven<'tenants'>): boolean {
+  // No keyring of a tenant is opened here: what the root key sealed in the row proves the root key.
+  const row = unverifiedColumns(stored);
   return ifIntact(() => {
     if (row.deleted_at !== null) return isTombstone(key, tombstoneOf(row), row.proof);
     requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });

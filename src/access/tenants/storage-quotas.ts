@@ -2,7 +2,8 @@
 import { type Clock, hour } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
-import type { ApplicationId, TenantId } from '../../base/ids.ts';
+import type { ApplicationId } from '../../base/ids.ts';
+import { ifProven } from '../../rules/proven-row.ts';
 import { type Quotas, quotaRows } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
@@ -26,12 +27,15 @@ const kindsMax = 10_000;
 export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools): CommitStep {
   const kinds = new ExpiringMap<string, boolean>({ clock, ageMsMax: hour, entriesMax: kindsMax });
 
-  function isPublic(tenant: TenantId, application: ApplicationId): MaybeRead<boolean> {
-    const name = `${tenant} ${application}`;
+  /** An application that was altered outside the vault counts as public: no quota is lifted by altering its row. */
+  function isPublic(tenant: Tenant, application: ApplicationId): MaybeRead<boolean> {
+    const name = `${tenant.id} ${application}`;
     const known = kinds.get(name);
     if (known !== undefined) return known;
-    const key = { tenant_id: tenant, application_id: application };
-    return store.get('applications', key).then((row) => {
+    const key = { tenant_id: tenant.id, application_id: application };
+    return store.get('applications', key).then((stored) => {
+      const row = stored && ifProven(tenant, 'applications', stored);
+      if (stored && row === undefined) return true;
       kinds.set(name, row?.type === 'public');
       return row?.type === 'public';
     });
@@ -44,16 +48,14 @@ export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools)
     return tenants.find(tenant_id).then((found) => (found ? ceilingsIn(found, change) : []));
   }
 
-  function ceilingsIn(
-    { id, quotas }: Tenant,
-    change: Change,
-  ): MaybeRead<readonly StorageCeiling[]> {
+  function ceilingsIn(tenant: Tenant, change: Change): MaybeRead<readonly StorageCeiling[]> {
+    const { id, quotas } = tenant;
     const ceiling = (quota: StorageQuota, of: Pick<StorageCeiling, 'application_id'> = {}) =>
       isUnlimited(quotas, quota) ? [] : [{ quota, tenant_id: id, ...of, bytes: quotas[quota] }];
     const ofTenant = ceiling('token_storage');
     if (isUnlimited(quotas, 'public_application_storage')) return ofTenant;
     const charged = [...chargedBy(change)];
-    const arePublic = charged.map((application) => isPublic(id, application));
+    const arePublic = charged.map((application) => isPublic(tenant, application));
     const withApplications = (known: readonly boolean[]) => [
       ...ofTenant,
       ...charged.flatMap((application_id, at) =>

@@ -9,11 +9,12 @@ import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../key
 import type { LocalRootKey } from '../../keys/root-key.ts';
 import { isTombstone, sealTombstone } from '../../keys/tombstone.ts';
 import { grantOf } from '../../rules/openings.ts';
-import { isProven, proven, provenText } from '../../rules/proven-row.ts';
+import { ifProven, proven, provenText } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
+import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** A change made by another process is noticed within a second: half of it is for the reading itself. */
@@ -57,23 +58,24 @@ export function createTenants({
   });
 
   /** Opened keyrings are cached while the wrapped bytes stay the same, and with them their contexts. */
-  function keyringOf(row: Row<'tenants'>): Keyring {
-    const known = keyrings.get(row.tenant_id);
-    if (known && Buffer.compare(known.wrapped, row.keyring) === 0) return known.keyring;
+  function keyringOf({ tenant_id, keyring: wrapped }: Row<'tenants'>): Keyring {
+    const known = keyrings.get(tenant_id);
+    if (known && Buffer.compare(known.wrapped, wrapped) === 0) return known.keyring;
     const keyring = openKeyring(rootKey.key, grantOf('load keyrings'), {
-      tenant: row.tenant_id,
-      wrapped: row.keyring,
+      tenant: tenant_id,
+      wrapped,
     });
-    keyrings.set(row.tenant_id, { wrapped: row.keyring, keyring });
+    keyrings.set(tenant_id, { wrapped, keyring });
     return keyring;
   }
 
-  /** False for a row that was altered outside the vault, its keyring included. */
-  function isOwn(row: Row<'tenants'>): boolean {
+  /** `undefined` for a row that was altered outside the vault, its keyring included. */
+  function own(row: Unproven<'tenants'>): Row<'tenants'> | undefined {
     try {
-      return isProven({ keyring: keyringOf(row) }, 'tenants', row);
+      // The row holds the keys that verify it. The root key verifies those, and that they are of this tenant.
+      return ifProven({ keyring: keyringOf(unverifiedColumns(row)) }, 'tenants', row);
     } catch (error) {
-      if (isIntegrityError(error)) return false;
+      if (isIntegrityError(error)) return undefined;
       throw error;
     }
   }
@@ -87,13 +89,17 @@ export function createTenants({
     keyring: keyringOf(row),
   });
 
-  const isDeleted = (row: Row<'tenants'>): boolean =>
-    isTombstone(rootKey.key, tombstoneOf(row), row.proof);
+  /** The keys that would verify a deleted tenant are destroyed. The root key verifies its row instead. */
+  function isDeleted(row: Unproven<'tenants'>): boolean {
+    const columns = unverifiedColumns(row);
+    if (columns.deleted_at === null) return false;
+    return isTombstone(rootKey.key, tombstoneOf(columns), columns.proof);
+  }
 
-  async function rowOf(id: TenantId): Promise<Row<'tenants'> | undefined> {
+  async function rowOf(id: TenantId): Promise<Unproven<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });
     // A row that an attacker marked as deleted still exists, but is altered.
-    if (row && (row.deleted_at === null || !isDeleted(row))) return row;
+    if (row && !isDeleted(row)) return row;
     keyrings.delete(id);
     return undefined;
   }
@@ -104,8 +110,9 @@ export function createTenants({
       const known = recent.get(id);
       if (known) return known;
       const reading = recent.reading();
-      const row = await rowOf(id);
-      if (row === undefined || !isOwn(row)) return undefined;
+      const stored = await rowOf(id);
+      const row = stored && own(stored);
+      if (row === undefined) return undefined;
       const tenant = tenantOf(row);
       recent.set(id, tenant, reading);
       return tenant;
@@ -132,7 +139,7 @@ export function createTenants({
     keyringOf,
     tombstone: (row) => ({ ...row, proof: sealTombstone(rootKey.key, tombstoneOf(row), random) }),
     isTombstone: isDeleted,
-    all: () => store.select(allTenants),
+    all: async () => (await store.select(allTenants)).map(unverifiedColumns),
     row: rowOf,
   };
 }

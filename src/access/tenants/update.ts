@@ -4,7 +4,7 @@ import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proven } from '../../rules/proven-row.ts';
 import { parseSettings, type Quotas } from '../../rules/settings.ts';
-import { provenTenantRow, type TenantReading, viewTenant } from './read.ts';
+import { type TenantReading, tenantRowOf, viewTenant } from './read.ts';
 
 export interface TenantUpdate {
   readonly name: string;
@@ -21,7 +21,7 @@ export function updateTenant(
   const settings = parseSettings(update.settings ?? {});
   return async () => {
     const now = clock.now();
-    const row = await provenTenantRow(tenants, caller.tenant);
+    const row = await tenantRowOf(tenants, caller.tenant);
     const updated = proven(caller.tenant, 'tenants', {
       ...row,
       version: row.version + 1,
@@ -46,7 +46,7 @@ export function setQuotas(
 ): Decide {
   return async () => {
     const now = clock.now();
-    const row = await provenTenantRow(tenants, operator.tenant);
+    const row = await tenantRowOf(tenants, operator.tenant);
     const merged: Partial<Quotas> = { ...JSON.parse(row.quotas), ...quotas };
     const updated = proven(operator.tenant, 'tenants', {
       ...row,

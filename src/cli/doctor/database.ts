@@ -11,7 +11,7 @@ import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/op
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
-import type { Row } from '../../store/tables.ts';
+import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
 
@@ -152,7 +152,7 @@ const restoreKey =
 async function checkRootKey(
   config: Config,
   store: ReadOnlyStore,
-  tenants: readonly Row<'tenants'>[],
+  tenants: readonly Unproven<'tenants'>[],
 ): Promise<readonly Finding[]> {
   const { ok, warning, problem } = reporter('root key');
   if (tenants.length === 0) return checkNewRootKey(config);
@@ -202,9 +202,10 @@ function load({ rootKey: text, rootKeyFile: file }: Config): LocalRootKey {
   return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
 }
 
-function opens({ key }: LocalRootKey, row: Row<'tenants'>): boolean {
+function opens({ key }: LocalRootKey, row: Unproven<'tenants'>): boolean {
   try {
-    requireKeyring(key, { tenant: row.tenant_id, wrapped: row.keyring });
+    // The root key verifies the keyring, whatever the rest of the row says.
+    requireKeyring(key, { tenant: row.tenant_id, wrapped: unverifiedColumns(row).keyring });
     return true;
   } catch (error) {
     if (isIntegrityError(error)) return false;

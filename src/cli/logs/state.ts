@@ -14,6 +14,7 @@ import { grantOf } from '../../rules/openings.ts';
 import { readConfig } from '../../runtime/config/config.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
+import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Flags, UsageError } from '../terminal/command.ts';
 import { grouped } from '../terminal/progress.ts';
@@ -45,7 +46,9 @@ export async function* withState(
 ): AsyncGenerator<LogRecord> {
   const rootKey = loadConfiguredRootKey();
   for (const tenant of whole ? await tenantsWithLogsOrRows(store) : tenants) {
-    const [row] = await store.select(tenantWithId(tenant));
+    const [stored] = await store.select(tenantWithId(tenant));
+    // The walk compares the row with the log, and says so where the vault did not write it.
+    const row = stored && unverifiedColumns(stored);
     const keyring = keyringOf(rootKey, row);
     const wasDeleted = row !== undefined && isTombstone(rootKey.key, tombstoneOf(row), row.proof);
     const walk = new StateWalk({ tenant, keyring, wasDeleted, store });

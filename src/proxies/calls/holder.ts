@@ -11,11 +11,12 @@ import { type CodeRights, type HolderOfCode, rightsIn } from '../../reactors/run
 import type { Caller } from '../../rules/caller.ts';
 import { openerOf } from '../../rules/openings.ts';
 import { policyOf } from '../../rules/policy.ts';
+import { requireProven } from '../../rules/proven-row.ts';
+import { rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProxyDefinition } from '../definition.ts';
-import { proxyOf } from '../resource.ts';
 import { openProxy } from '../row.ts';
 import { type TransformSide, transformsOf } from '../transforms.ts';
 
@@ -24,7 +25,7 @@ export function proxyHolder(id: ProxyId, side: TransformSide): HolderOfCode {
     entity: 'proxy',
     id,
     lentNow: async (store, tenant) => {
-      const row = await proxyOf(store, tenant.id, id);
+      const row = await rowOf(store, 'proxies', { tenant, id });
       return rightsOfCode(definitionIn(tenant, row), side);
     },
     withoutKey: (store) => withoutKeyThrough(store, id),
@@ -52,8 +53,9 @@ const nothing = policyOf({ permissions: [], rules: [] });
  */
 export function withoutKeyThrough(store: Store, proxy_id: ProxyId) {
   return async ({ tenant, application }: Caller): Promise<StandingAuthority | EndedAuthority> => {
-    const row = await store.get('proxies', { tenant_id: tenant.id, proxy_id });
-    if (row === undefined) return { ended: 'proxy' };
+    const stored = await store.get('proxies', { tenant_id: tenant.id, proxy_id });
+    if (stored === undefined) return { ended: 'proxy' };
+    const row = requireProven(tenant, 'proxies', stored);
     const { require_auth, application_id } = definitionIn(tenant, row);
     if (require_auth) return { ended: 'proxy' };
     if ((application_id ?? noApplication) !== application) return { ended: 'application' };

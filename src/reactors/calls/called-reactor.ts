@@ -3,11 +3,12 @@
 import { minute, second } from '../../base/clock.ts';
 import type { ReactorId } from '../../base/ids.ts';
 import { openerOf } from '../../rules/openings.ts';
+import { rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import { timeoutMsOf } from '../code/code-runtime.ts';
 import type { ReactorDefinition } from '../definition.ts';
-import { openReactor, reactorOf } from '../resource.ts';
+import { openReactor } from '../resource.ts';
 import { timeoutMsMaxAsync } from '../sandbox/limits.ts';
 
 export interface CalledReactor {
@@ -22,7 +23,7 @@ export async function calledReactor(
   tenant: Tenant,
   id: string,
 ): Promise<CalledReactor> {
-  const row = await reactorOf(store, tenant.id, id);
+  const row = await rowOf(store, 'reactors', { tenant, id });
   const { reactor_id, name } = row;
   const opener = openerOf('load reactors', tenant);
   return { id: reactor_id, name, definition: openReactor(opener, row).reveal() };

@@ -9,10 +9,10 @@ import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { openerFor } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { rowOf } from '../../rules/stored-resource.ts';
 import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ReactorReading } from '../resource.ts';
-import { reactorOf } from '../resource.ts';
 import { errorOfProblem, openRun } from './run-row.ts';
 
 export interface ResultPath {
@@ -28,7 +28,7 @@ export function readResult(tools: ReactorReading, caller: Caller, path: ResultPa
   const { store, clock } = tools;
   const { tenant } = caller;
   return async () => {
-    const { reactor_id } = await reactorOf(store, tenant.id, path.id);
+    const { reactor_id } = await rowOf(store, 'reactors', { tenant, id: path.id });
     const run_id = parseUuid<ReactorRunId>(path.requestId);
     const row = run_id && (await store.get('reactor_runs', { tenant_id: tenant.id, run_id }));
     const now = clock.now();
@@ -75,7 +75,7 @@ export function readReactorLogs(
     throw invalid('start', 'must be the cursor of an earlier response');
   }
   return async () => {
-    const { reactor_id: reactor } = await reactorOf(store, tenant.id, id);
+    const { reactor_id: reactor } = await rowOf(store, 'reactors', { tenant, id });
     const now = clock.now();
     const position = after as unknown as RunPosition | undefined;
     const page = { tenant: tenant.id, reactor, now, after: position };

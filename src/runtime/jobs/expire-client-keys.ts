@@ -1,6 +1,5 @@
 /** Removing expired encryption keys of clients. */
 import { systemEntry } from '../../rules/log-entries.ts';
-import { requireProven } from '../../rules/proven-row.ts';
 import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import { type JobTools, workOff } from './batches.ts';
 import { batchMax } from './pace.ts';
@@ -12,10 +11,8 @@ export function expireClientKeys(tools: JobTools, stopping: AbortSignal): Promis
     due: { table: 'client_keys', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('client_keys', 'expires_at', due)),
-    decide: async (rows, { tenant, now: at, quarantine }) => {
-      const done = rows.flatMap(
-        (row) => quarantine.read(() => requireProven(tenant, 'client_keys', row)) ?? [],
-      );
+    decide: async (found, { tenant, now: at, quarantine }) => {
+      const { rows: done } = quarantine.proven(tenant, 'client_keys', found);
       const client_keys = done.map(({ tenant_id, client_key_id, version }) => ({
         tenant_id,
         client_key_id,

@@ -1,6 +1,5 @@
 /** Removing expired sessions and their keys. */
 import { systemEntry } from '../../rules/log-entries.ts';
-import { requireProven } from '../../rules/proven-row.ts';
 import { keysWithHashes } from '../../store/queries/applications.ts';
 import { rowsDue } from '../../store/queries/tenant-rows.ts';
 import { type JobTools, workOff } from './batches.ts';
@@ -13,10 +12,8 @@ export function expireSessions(tools: JobTools, stopping: AbortSignal): Promise<
     due: { table: 'sessions', column: 'expires_at' },
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('sessions', 'expires_at', due)),
-    decide: async (rows, { tenant, now: at, quarantine }) => {
-      const done = rows.flatMap(
-        (row) => quarantine.read(() => requireProven(tenant, 'sessions', row)) ?? [],
-      );
+    decide: async (found, { tenant, now: at, quarantine }) => {
+      const { rows: done } = quarantine.proven(tenant, 'sessions', found);
       const hashes = done.map(({ key_hash }) => key_hash);
       const api_keys =
         hashes.length === 0 ? [] : await store.select(keysWithHashes(tenant.id, hashes));

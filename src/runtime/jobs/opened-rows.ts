@@ -5,6 +5,7 @@ import type { Tenant } from '../../rules/tenant.ts';
 import { rowsWithIds, type SizedDue } from '../../store/queries/tenant-rows.ts';
 import { explainedTables } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
 import type { BatchRun } from './batches.ts';
 
 /** Sealed bytes that are read together, unless a single row has more. */
@@ -51,13 +52,15 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
     let absent = 0;
     for (const part of partsOf(found)) {
       const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
-      const rows = await store.select(rowsWithIds(table, query));
+      const rows = await store.select<Row<'tokens'> | Row<'token_intents'>>(
+        rowsWithIds(table, query),
+      );
       const stored = new Map(rows.map((row) => [nameOf(row), row]));
       for (const one of part) {
         quarantine.read(() => {
           const row = stored.get(nameOf(one));
           if (row) {
-            requireProven(tenant, table, row);
+            requireProven<OpenedTable>(tenant, table, row);
             done.push(one);
           } else {
             noteAbsent(tenant, entity, nameOf(one));

@@ -41,8 +41,8 @@ export interface LaneOptions {
 
 /**
  * `width` groups are under way at once; what arrives meanwhile becomes the next group. An idle lane
- * commits at the end of the current turn of the event loop; there is no timer to wait for. A group belongs to all of its
- * callers, so it runs in the context of none of them: the context of the lane's creation.
+ * commits at the end of the current turn of the event loop; there is no timer to wait for. A group belongs to all of
+ * its callers, so it runs in the context of none of them: the context of the lane's creation.
  */
 export function createLane(
   width: number,

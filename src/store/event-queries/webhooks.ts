@@ -3,10 +3,11 @@ import { sql } from 'kysely';
 import type { DeliveryId, TenantId, WebhookId } from '../../base/ids.ts';
 import { storedId, storedTenant } from '../queries/stored.ts';
 import type { Query } from '../store.ts';
+import type { Unproven } from '../stored-row.ts';
 import type { Row } from '../tables.ts';
 
 /** Those that events are sent to. There are few of a tenant. */
-export function enabledWebhooks(tenant: TenantId): Query<Row<'webhooks'>> {
+export function enabledWebhooks(tenant: TenantId): Query<Unproven<'webhooks'>> {
   return (db) =>
     db
       .selectFrom('webhooks')
@@ -16,7 +17,7 @@ export function enabledWebhooks(tenant: TenantId): Query<Row<'webhooks'>> {
 }
 
 /** Newest first. */
-export function allWebhooks(tenant: TenantId): Query<Row<'webhooks'>> {
+export function allWebhooks(tenant: TenantId): Query<Unproven<'webhooks'>> {
   return (db) =>
     db
       .selectFrom('webhooks')

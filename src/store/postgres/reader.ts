@@ -2,9 +2,11 @@
  * Reads by key on PostgreSQL: those that arrive in one turn of the event loop share one query, or, where tenants are
  * spread over machines, one for each tenant.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { isIntegrityError } from '../../base/errors.ts';
 import { readRows, storedKey } from '../stored-form.ts';
-import { type Key, kindOf, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import type { RowFromStore } from '../stored-row.ts';
+import { type Key, kindOf, type SqlValue, shapes, type Table } from '../tables.ts';
 import { arrayTypes } from './array-types.ts';
 
 type RunRead = (sql: string, values: unknown[], name: string) => Promise<unknown[]>;
@@ -15,8 +17,10 @@ interface PendingRead {
   reject(error: unknown): void;
 }
 
+/** Reads that are fetched together run in the context of none of their callers. */
 export function createPostgresReader(query: RunRead, isDistributed: () => Promise<boolean>) {
   const waiting = new Map<Table, PendingRead[]>();
+  const detached = AsyncLocalStorage.snapshot();
 
   async function fetchWaiting(table: Table): Promise<void> {
     const batch = waiting.get(table) ?? [];
@@ -65,7 +69,7 @@ export function createPostgresReader(query: RunRead, isDistributed: () => Promis
     }
   }
 
-  return <T extends Table>(table: T, key: Key<T>): Promise<Row<T> | undefined> =>
+  return <T extends Table>(table: T, key: Key<T>): Promise<RowFromStore<T> | undefined> =>
     new Promise((resolve, reject) => {
       const values = shapes[table].key.map(
         (column) => (key as Record<string, SqlValue>)[column] ?? null,
@@ -76,7 +80,7 @@ export function createPostgresReader(query: RunRead, isDistributed: () => Promis
         batch.push(pending);
       } else {
         waiting.set(table, [pending]);
-        setImmediate(() => void fetchWaiting(table));
+        detached(() => setImmediate(() => void fetchWaiting(table)));
       }
     });
 }

@@ -3,6 +3,7 @@ import type { Instant } from '../../base/clock.ts';
 import type { ApplicationId, KeyId, TenantId } from '../../base/ids.ts';
 import { isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
+import type { Unproven } from '../stored-row.ts';
 import type { Row } from '../tables.ts';
 
 export interface ApplicationFilter {
@@ -45,7 +46,7 @@ export function applicationPage({
   limit,
   after,
   skip,
-}: ApplicationPage): Query<Row<'applications'>> {
+}: ApplicationPage): Query<Unproven<'applications'>> {
   return (db) => {
     let select = db
       .selectFrom('applications')
@@ -63,7 +64,7 @@ export function applicationPage({
   };
 }
 
-export function applicationsOf(tenant: TenantId): Query<Row<'applications'>> {
+export function applicationsOf(tenant: TenantId): Query<Unproven<'applications'>> {
   return (db) => db.selectFrom('applications').selectAll().where('tenant_id', '=', tenant);
 }
 
@@ -71,7 +72,7 @@ export function applicationsOf(tenant: TenantId): Query<Row<'applications'>> {
 export function applicationKeys(
   tenant: TenantId,
   applications?: readonly ApplicationId[],
-): Query<Row<'api_keys'>> {
+): Query<Unproven<'api_keys'>> {
   return (db) => {
     const select = db
       .selectFrom('api_keys')
@@ -105,7 +106,7 @@ export function removableKeys(
 }
 
 /** A key of any application, or of a session. */
-export function keyWithId(tenant: TenantId, id: KeyId): Query<Row<'api_keys'>> {
+export function keyWithId(tenant: TenantId, id: KeyId): Query<Unproven<'api_keys'>> {
   return (db) =>
     db.selectFrom('api_keys').selectAll().where('tenant_id', '=', tenant).where('key_id', '=', id);
 }

@@ -2,10 +2,10 @@
 import type { Instant } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
-import type { Row } from '../tables.ts';
+import type { Unproven } from '../stored-row.ts';
 
 /** Those that have not expired, newest first. */
-export function liveClientKeys(tenant: TenantId, now: Instant): Query<Row<'client_keys'>> {
+export function liveClientKeys(tenant: TenantId, now: Instant): Query<Unproven<'client_keys'>> {
   return (db) =>
     db
       .selectFrom('client_keys')

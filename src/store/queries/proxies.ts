@@ -2,7 +2,7 @@
 import type { Instant } from '../../base/clock.ts';
 import type { ProxyId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
-import type { Row } from '../tables.ts';
+import type { Unproven } from '../stored-row.ts';
 import { named } from './text-patterns.ts';
 
 interface ProxyFilter {
@@ -42,7 +42,7 @@ export function proxyPage({
   limit,
   after,
   skip,
-}: ProxyPage): Query<Row<'proxies'>> {
+}: ProxyPage): Query<Unproven<'proxies'>> {
   return (db) => {
     let select = db
       .selectFrom('proxies')

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Instant } from '../../base/clock.ts';
 import type { ReactorId, ReactorRunId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
+import type { Unproven } from '../stored-row.ts';
 import type { Row } from '../tables.ts';
 import { named } from './text-patterns.ts';
 
@@ -47,7 +48,7 @@ export function reactorPage({
   limit,
   after,
   skip,
-}: ReactorPage): Query<Row<'reactors'>> {
+}: ReactorPage): Query<Unproven<'reactors'>> {
   return (db) => {
     let select = db
       .selectFrom('reactors')

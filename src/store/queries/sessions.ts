@@ -4,10 +4,11 @@ import type { Instant } from '../../base/clock.ts';
 import type { SessionId, TenantId } from '../../base/ids.ts';
 import { isSafe, readableColumns } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
-import type { DatabaseSchema, Row } from '../tables.ts';
+import type { Unproven } from '../stored-row.ts';
+import type { DatabaseSchema } from '../tables.ts';
 
 /** The session of that nonce, whether or not it has expired. */
-export function sessionWithNonce(tenant: TenantId, nonceHash: string): Query<Row<'sessions'>> {
+export function sessionWithNonce(tenant: TenantId, nonceHash: string): Query<Unproven<'sessions'>> {
   return (db) =>
     db
       .selectFrom('sessions')
@@ -50,7 +51,7 @@ export function liveSessionPage({
   after,
   skip,
   ...live
-}: LiveSessionPage): Query<Row<'sessions'>> {
+}: LiveSessionPage): Query<Unproven<'sessions'>> {
   return (db) => {
     const select = db
       .selectFrom('sessions')
@@ -67,7 +68,7 @@ export function liveSessionPage({
         : select.where(({ eb, refTuple, tuple }) =>
             eb(refTuple('created_at', 'session_id'), '<', tuple(...after)),
           );
-    return page as unknown as ReturnType<Query<Row<'sessions'>>>;
+    return page as unknown as ReturnType<Query<Unproven<'sessions'>>>;
   };
 }
 

@@ -5,6 +5,7 @@ import type { TenantId } from '../../base/ids.ts';
 import { columnsOf } from '../change.ts';
 import { isSafeRow } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
+import type { RowFromStore } from '../stored-row.ts';
 import {
   type DatabaseSchema,
   type Key,
@@ -88,9 +89,10 @@ export function rowsDue<T extends Table>(
   table: T,
   column: keyof Row<T> & string,
   due: DueRows,
-): Query<Row<T>> {
+): Query<RowFromStore<T>> {
   const { columns } = shapes[table];
-  return (db) => dueOf(db, { table, columns, column, due }) as unknown as ReturnType<Query<Row<T>>>;
+  return (db) =>
+    dueOf(db, { table, columns, column, due }) as unknown as ReturnType<Query<RowFromStore<T>>>;
 }
 
 /** Of a row that is due, what a change names to remove it, and how much sealed data it has. */
@@ -113,7 +115,7 @@ export function sizedDue<T extends 'tokens' | 'token_intents'>(
 }
 
 /** Whole rows by their ids. */
-export function rowsWithIds<T extends Table>(
+export function rowsWithIds<T extends 'tokens' | 'token_intents'>(
   table: T,
   {
     tenant,

@@ -1,6 +1,7 @@
 /** Queries about tenants: the only ones that name no tenant. No request of a tenant runs them. */
 import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
+import type { Unproven } from '../stored-row.ts';
 import type { Row } from '../tables.ts';
 
 type TenantKey = Pick<Row<'tenants'>, 'tenant_id'>;
@@ -10,7 +11,7 @@ export const anyTenant: Query<TenantKey> = (db) =>
   db.selectFrom('tenants').select('tenant_id').limit(1);
 
 /** All tenants but those that are deleted, oldest first. */
-export const allTenants: Query<Row<'tenants'>> = (db) =>
+export const allTenants: Query<Unproven<'tenants'>> = (db) =>
   db
     .selectFrom('tenants')
     .selectAll()
@@ -28,14 +29,17 @@ export const anyProductionTenant: Query<TenantKey> = (db) =>
     .limit(1);
 
 /** Some tenants, deleted or not, in the order of ids. */
-export function tenantsAfter(after: TenantId | undefined, limit: number): Query<Row<'tenants'>> {
+export function tenantsAfter(
+  after: TenantId | undefined,
+  limit: number,
+): Query<Unproven<'tenants'>> {
   return (db) => {
     const select = db.selectFrom('tenants').selectAll().orderBy('tenant_id').limit(limit);
     return after === undefined ? select : select.where('tenant_id', '>', after);
   };
 }
 
-export function tenantWithId(tenant: TenantId): Query<Row<'tenants'>> {
+export function tenantWithId(tenant: TenantId): Query<Unproven<'tenants'>> {
   return (db) => db.selectFrom('tenants').selectAll().where('tenant_id', '=', tenant);
 }
 

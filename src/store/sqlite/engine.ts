@@ -8,7 +8,8 @@ import { memoryLimiter } from '../limiter.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { namedRowReader, nonKeyColumns, rowReader, storedKey } from '../stored-form.ts';
-import { type AnyRow, type Key, type Row, type SqlValue, shapes, type Table } from '../tables.ts';
+import type { RowFromStore } from '../stored-row.ts';
+import { type AnyRow, type Key, type SqlValue, shapes, type Table } from '../tables.ts';
 import { insufficientStorage, unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
 import { prepareLists } from './lists.ts';
@@ -93,7 +94,7 @@ function createEngine({
   return {
     engine: 'sqlite',
     get: async <T extends Table>(table: T, key: Key<T>) =>
-      snapshots.read(() => rowOf(table, key)) as Row<T> | undefined,
+      snapshots.read(() => rowOf(table, key)) as RowFromStore<T> | undefined,
     select: async <R>(query: Query<R>) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
       return snapshots.read(() => rowsBy(sql)(parameters as SqlValue[])) as R[];

@@ -12,7 +12,7 @@ import {
   sealedTables,
   smallRows,
 } from '../../store/queries/small-rows.ts';
-import type { Store } from '../../store/store.ts';
+import type { Query, Store } from '../../store/store.ts';
 import type { Key, Row } from '../../store/tables.ts';
 
 /** Bytes that all tokens and token intents of one request may have, as they are stored. */
@@ -89,7 +89,7 @@ async function readByKey<T extends SealedTable>(
 ): Promise<Map<string, SmallRow<T>>> {
   const keys = ids.map((id) => ({ tenant_id, [sealedTables[table].id]: id }) as unknown as Key<T>);
   const rows = await Promise.all(keys.map((key) => store.get(table, key)));
-  const found = rows.filter((row) => row !== undefined);
+  const found = rows.filter((row) => row !== undefined) as unknown as Row<T>[];
   return byId(
     table,
     found.map((row) => ({ ...row, bytes: bytesOfRow(table, row) })),
@@ -117,7 +117,8 @@ async function readSmall<T extends SealedTable>(
       ids: [first, ...others],
       smallBytesMax: bytes > referencedBytesMax ? 0 : smallBytesMax,
     } as const;
-    const found = await store.select(smallRows(table, tenant, wanted));
+    const query = smallRows(table, tenant, wanted) as Query<SmallRow<SealedTable>>;
+    const found = (await store.select(query)) as unknown as SmallRow<T>[];
     for (const row of found) bytes += row.bytes;
     rows.push(...found);
   }

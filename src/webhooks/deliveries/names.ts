@@ -2,7 +2,7 @@
 import { type Clock, minute } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import { type ApplicationId, parseUuid } from '../../base/ids.ts';
-import { isProven } from '../../rules/proven-row.ts';
+import { ifProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { NameOf } from '../events/envelope.ts';
@@ -31,8 +31,8 @@ export function createNames({
     const application_id = parseUuid<ApplicationId>(id);
     const row =
       application_id && (await store.get('applications', { tenant_id: tenant.id, application_id }));
-    const name = row && isProven(tenant, 'applications', row) ? row.name : undefined;
-    recent.set(`${tenant.id} ${id}`, { name }, reading);
+    const name = row && ifProven(tenant, 'applications', row)?.name;
+    recent.set(`${tenant.id} ${id}`, { name: name || undefined }, reading);
   }
 
   return async (tenant, use) => {

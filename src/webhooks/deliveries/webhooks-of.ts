@@ -66,7 +66,8 @@ export function createWebhooks({ store, clock, quarantine }: WebhooksTools): Web
 
   async function read(tenant: Tenant): Promise<readonly Webhook[]> {
     const reading = recent.reading();
-    const rows = await store.select(allWebhooks(tenant.id));
+    const found = await store.select(allWebhooks(tenant.id));
+    const { rows } = quarantine.proven(tenant, 'webhooks', found);
     const webhooks = rows.flatMap((row) => quarantine.read(() => open(tenant, row)) ?? []);
     recent.set(tenant.id, webhooks, reading);
     return webhooks;

@@ -1,0 +1,108 @@
+/** Nothing behind the border reads a row that the vault did not write: the compiler and the sources say so. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { parseInstant } from '../../src/base/clock.ts';
+import { type ApplicationId, newUuid, type TenantId } from '../../src/base/ids.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { createKeyring } from '../../src/keys/keyring.ts';
+import { ifProven, proven, requireProven } from '../../src/rules/proven-row.ts';
+import { createQuarantine } from '../../src/rules/quarantine.ts';
+import type { Query, Store } from '../../src/store/store.ts';
+import type { Row } from '../../src/store/tables.ts';
+import { asStored } from '../support/rows.ts';
+import { committedPaths, readSource } from '../support/source.ts';
+
+const random = pooledRandom();
+const keys = { keyring: createKeyring(random) };
+const at = parseInstant(0);
+
+function application(name: string): Row<'applications'> {
+  return proven(keys, 'applications', {
+    tenant_id: newUuid<TenantId>(random),
+    application_id: newUuid<ApplicationId>(random),
+    version: 1,
+    name,
+    type: 'private',
+    permissions: '[]',
+    rules: '[]',
+    key_ids: '[]',
+    created_by: null,
+    created_at: at,
+    modified_by: null,
+    modified_at: null,
+  });
+}
+
+suite('a row that is yet to be proven', () => {
+  test('cannot be read, decided by, or written again: that does not compile', () => {
+    const compiled = async (store: Store, query: Query<Row<'applications'>>) => {
+      const row = await store.get('applications', {} as never);
+      if (row === undefined) return;
+      // @ts-expect-error what it permits decides
+      row.permissions;
+      // @ts-expect-error a function behind the border takes a row that is proven
+      const passed: Row<'applications'> = row;
+      // @ts-expect-error writing it again would make it valid
+      proven(keys, 'applications', row);
+      // @ts-expect-error so would a copy with another version
+      proven(keys, 'applications', { ...row, version: 2 });
+      // @ts-expect-error the store returns no whole row of such a table
+      await store.select(query);
+      const part = (() => undefined) as unknown as Query<{ readonly permissions: string }>;
+      // @ts-expect-error nor the columns that decide
+      await store.scan(part);
+      // Its name is enough to find its keys, to speak of it in the log, and to remove it.
+      await store.commit({ remove: { applications: [row] }, entries: [{} as never] });
+      return [passed, requireProven(keys, 'applications', row).permissions];
+    };
+    assert.equal(typeof compiled, 'function');
+  });
+
+  test('is the row itself where the vault wrote it, and an error that names it where not', () => {
+    const row = application('one');
+    assert.equal(requireProven(keys, 'applications', asStored(row)), row);
+    const altered = asStored<'applications'>({ ...row, rules: '[{}]' });
+    assert.equal(ifProven(keys, 'applications', altered), undefined);
+    assert.throws(() => requireProven(keys, 'applications', altered), {
+      code: 'integrity',
+      altered: { entity: 'application', id: row.application_id },
+    });
+    const foreign = { keyring: createKeyring(random) };
+    assert.equal(ifProven(foreign, 'applications', asStored(row)), undefined);
+  });
+
+  test('is set aside among others, which are read, and is reported once', () => {
+    const [one, other] = [application('one'), application('other')];
+    const reported: unknown[] = [];
+    const quarantine = createQuarantine((damage) => reported.push(damage.altered));
+    const found = [one, { ...other, name: 'altered' }].map((row) => asStored<'applications'>(row));
+    const { rows, altered } = quarantine.proven(keys, 'applications', found);
+    assert.deepEqual(rows, [one]);
+    assert.deepEqual(altered, [{ entity: 'application', id: other.application_id }]);
+    assert.deepEqual(reported, altered);
+  });
+});
+
+/** What may look at a row that is not proven, and why. */
+const lookers: Readonly<Record<string, string>> = {
+  'src/rules/proven-row.ts': 'proves it',
+  'src/rules/offset-page.ts': 'seals a cursor of the column by which the database has ordered',
+  'src/access/tenants/tenants.ts': 'opens the keyring in it, which proves it, and deletion marks',
+  'src/access/tenants/root-key-check.ts': 'opens what the root key has sealed in it',
+  'src/cli/doctor/database.ts': 'opens what the root key has sealed in it',
+  'src/cli/logs/state.ts': 'compares it with the log',
+  'src/runtime/metrics-address.ts': 'counts the tokens of tenants that it does not call deleted',
+  'src/http/handle-request.ts':
+    'skips a check, which would refuse, where it says that it is deleted',
+};
+
+test('only listed files look at a row that is not proven', () => {
+  const found = committedPaths().filter(
+    (path) =>
+      path.startsWith('src/') &&
+      path.endsWith('.ts') &&
+      path !== 'src/store/stored-row.ts' &&
+      /\bunverifiedColumns\b/.test(readSource(path).code),
+  );
+  assert.deepEqual(found.toSorted(), Object.keys(lookers).toSorted());
+});
