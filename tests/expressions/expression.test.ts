@@ -219,8 +219,9 @@ describe('the direct way', () => {
         outcomeOf(() => byEngine(text, data)),
       );
     });
-    fc.assert(property, { numRuns: casesOf({ all: 6000, drawn: 2000 }) });
-    assert.ok(compared > 1000, `${compared} of the expressions compile`);
+    const numRuns = casesOf({ all: 6000, drawn: 2000 });
+    fc.assert(property, { numRuns });
+    assert.ok(compared > numRuns / 6, `${compared} of the expressions compile`);
   });
 });
 
