@@ -32,6 +32,11 @@ export interface FairAdmissionOptions {
   readonly partiesMax?: number;
   /** Called when a limit that several parties share blocks one of them. */
   readonly reclaim?: Reclaim;
+  /**
+   * Which party is next: the one that has used least recently, or the one with the fewest requests in progress. Usage
+   * is forgotten within seconds, so it says nothing about requests that take minutes and cost nothing while they wait.
+   */
+  readonly order?: 'used' | 'under way';
 }
 
 /** Room that a party needs and that its ancestor `full` lacks. */
@@ -96,10 +101,24 @@ interface Waiting {
 /** The parts of a party that have waiting requests. */
 class WaitingParts {
   /** Parts with requests in progress, and parts with requests that may begin. The least used part is first. */
-  readonly resuming = new Heap(usedLess);
-  readonly entering = new Heap(usedLess);
+  readonly resuming: Heap<Party>;
+  readonly entering: Heap<Party>;
   /** Parts with requests that wait to begin. The part with the most of them is first. */
   readonly longest = new Heap<Party>((a, b) => a.entering > b.entering);
+
+  constructor(isBefore: PartyOrder) {
+    this.resuming = new Heap(isBefore);
+    this.entering = new Heap(isBefore);
+  }
+}
+
+type PartyOrder = (a: Party, b: Party) => boolean;
+
+interface NewParty {
+  readonly parent?: Party;
+  readonly limits: PartyLimits;
+  readonly now: number;
+  readonly isBefore: PartyOrder;
 }
 
 /** Created by {@link FairAdmission.part} alone. */
@@ -130,15 +149,15 @@ export class Party {
   /** Waiting requests of this party, in their order. */
   readonly queues = { entering: new LinkedList<Waiting>(), resuming: new LinkedList<Waiting>() };
   waitingParts: WaitingParts | undefined;
+  /** The order of its parts. */
+  readonly isBefore: PartyOrder;
   /** The place of this party in the list of all parties. */
   link: ListLink<Party> | undefined;
 
-  constructor(
-    name: string,
-    { parent, limits, now }: { parent?: Party; limits: PartyLimits; now: number },
-  ) {
+  constructor(name: string, { parent, limits, now, isBefore }: NewParty) {
     this.name = name;
     this.parent = parent;
+    this.isBefore = isBefore;
     this.weight = limits.weight ?? 1;
     this.underWayMax = limits.underWayMax ?? withoutLimit;
     this.waitingMax = limits.waitingMax ?? withoutLimit;
@@ -317,6 +336,7 @@ export class FairAdmission {
   #reclaimedAt = Number.NEGATIVE_INFINITY;
   #reclaims = 0;
   #retry: NodeJS.Timeout | undefined;
+  #hasPartMax = false;
 
   constructor(options: FairAdmissionOptions) {
     const now = options.now();
@@ -325,7 +345,8 @@ export class FairAdmission {
     this.#turnCostMax = options.turnCostMax ?? withoutLimit;
     this.#grownAt = now;
     this.#growthSince = now;
-    this.root = new Party('', { limits: options.limits, now });
+    const isBefore = options.order === 'under way' ? hasFewerUnderWay : usedLess;
+    this.root = new Party('', { limits: options.limits, now, isBefore });
   }
 
   get waiting(): number {
@@ -348,7 +369,8 @@ export class FairAdmission {
     const own = this.#parties.size + 1 >= this.#partiesMax ? 'others' : name;
     const shared = parent.parts.get(own);
     if (shared) return shared;
-    const party = new Party(own, { parent, limits, now });
+    const party = new Party(own, { parent, limits, now, isBefore: parent.isBefore });
+    if (limits.partMax !== undefined) this.#hasPartMax = true;
     parent.parts.set(own, party);
     party.link = this.#parties.add(party);
     return party;
@@ -572,7 +594,7 @@ export class FairAdmission {
     let part = this.#firstWithinPart(resuming, sought.now);
     if (sought.mayEnter) {
       const other = this.#firstWithinPart(entering, sought.now);
-      if (!part || (other && usedLess(other, part))) part = other;
+      if (!part || (other && party.isBefore(other, part))) part = other;
     }
     return part && this.#nextIn(part, { ...sought, mayEnter: sought.mayEnter && !part.isFull });
   }
@@ -627,8 +649,13 @@ export class FairAdmission {
     return true;
   }
 
-  /** Requests that may not begin because of the usage of their party begin after that usage has decayed. */
+  /**
+   * Requests that may not begin because of the usage of their party begin after that usage has decayed. Without limits
+   * of time or usage, only the end of another request makes room.
+   */
   #retryLater(): void {
+    const { waitMsMax, reclaim } = this.#options;
+    if (waitMsMax === withoutLimit && !reclaim && !this.#hasPartMax) return;
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       if (this.#waiting.size > 0) this.#serve();
@@ -660,6 +687,11 @@ function usedLess(a: Party, b: Party): boolean {
   return a.used * b.weight < b.used * a.weight;
 }
 
+function hasFewerUnderWay(a: Party, b: Party): boolean {
+  const difference = a.underWay * b.weight - b.underWay * a.weight;
+  return difference === 0 ? usedLess(a, b) : difference < 0;
+}
+
 function queueOf({ party, isUnderWay }: Waiting): LinkedList<Waiting> {
   return isUnderWay ? party.queues.resuming : party.queues.entering;
 }
@@ -668,7 +700,7 @@ function queueOf({ party, isUnderWay }: Waiting): LinkedList<Waiting> {
 function arrange(party: Party): void {
   for (let one = party; one.parent; one = one.parent) {
     if (one.waiting === 0 && !one.parent.waitingParts) continue;
-    one.parent.waitingParts ??= new WaitingParts();
+    one.parent.waitingParts ??= new WaitingParts(one.parent.isBefore);
     const { resuming, entering, longest } = one.parent.waitingParts;
     const mayEnter =
       !one.isFull &&

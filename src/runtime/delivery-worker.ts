@@ -7,10 +7,10 @@ import type { Metrics } from '../base/telemetry/metrics.ts';
 import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 import { vaultName } from '../keys/vault-name.ts';
 import { createForward } from '../outbound/forward.ts';
+import { createLeases } from '../queue/leases.ts';
+import { createSlots } from '../queue/slots.ts';
 import { createQuarantine } from '../rules/quarantine.ts';
-import { createAttemptSlots } from '../webhooks/deliveries/attempt-slots.ts';
 import { type Deliverer, startDeliverer } from '../webhooks/deliveries/deliverer.ts';
-import { createLeases } from '../webhooks/deliveries/leases.ts';
 import { createMessages } from '../webhooks/deliveries/message.ts';
 import { createNames } from '../webhooks/deliveries/names.ts';
 import { createRecentEnvelopes } from '../webhooks/deliveries/prepare.ts';
@@ -68,7 +68,7 @@ export function createDelivering(
   const signingKey = createSigningKey(tools);
   return startDeliverer({
     ...tools,
-    leases: createLeases({ store, clock, holder, quarantine }),
+    leases: createLeases({ name: 'deliveries', store, clock, holder, quarantine }),
     newDeliveryId: createTimedUuids(random),
     webhooks: createWebhooks({ store, clock, quarantine }),
     withNames: createNames({ store, clock }),
@@ -76,7 +76,7 @@ export function createDelivering(
     messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
     recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),
-    slots: createAttemptSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
+    slots: createSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
     quarantine,
     onFailure: (error) => {

@@ -206,8 +206,9 @@ function openReactorRuns(
     },
   });
   const close = async () => {
+    const stopped = runs.stop();
     await code.sandbox?.close();
-    await runs.settled();
+    await stopped;
   };
   return { runs, close };
 }

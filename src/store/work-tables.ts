@@ -9,6 +9,8 @@ export type Work =
   | 'checkpoint'
   /** The oldest entries of the log have reached the tenant's retention. */
   | 'old logs'
+  /** Deliveries wait for their next attempt. */
+  | 'waiting deliveries'
   /** A webhook was deleted, whose deliveries remain. */
   | 'deliveries'
   /** The tenant was deleted, whose rows remain. */

@@ -6,6 +6,7 @@ import type { Random } from '../base/random.ts';
 import type { Secret } from '../base/secret.ts';
 import { newWebhookSecret } from '../keys/webhook-signatures.ts';
 import type { AllowList } from '../outbound/allow-list.ts';
+import { newNote } from '../queue/notes.ts';
 import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { type Opener, openerFor } from '../rules/openings.ts';
@@ -28,6 +29,7 @@ import {
   type WebhookRequest,
   type WebhookSettings,
 } from './definition.ts';
+import { waitingOf } from './events/delivery-row.ts';
 import { eventTypeNames } from './events/types.ts';
 
 export interface WebhookReading {
@@ -74,7 +76,10 @@ export function webhookResource(tools: WebhookWriting): WebhookResource {
       const body = { ...rest, ordered, secrets: before.secrets };
       const row = webhookRow(tenant, { body, random }, { ...next, name, status });
       const isEnabledAgain = next.status === 'disabled' && status === 'enabled';
-      return { row, ...(isEnabledAgain && { remove: await failuresOf(store, row) }) };
+      if (!isEnabledAgain) return { row };
+      // Its deliveries have waited meanwhile.
+      const due_work = [await newNote(store, waitingOf(row.tenant_id), clock.now())];
+      return { row, insert: { due_work }, remove: await failuresOf(store, row) };
     },
 
     removal: (_caller, { tenant_id }, now) => ({

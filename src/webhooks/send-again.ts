@@ -12,6 +12,7 @@ import {
 } from '../base/ids.ts';
 import { createValidationErrors } from '../base/validation-errors.ts';
 import { sealCursor } from '../keys/cursor.ts';
+import { newNote } from '../queue/notes.ts';
 import type { Caller } from '../rules/caller.ts';
 import { detailed, entryOf } from '../rules/log-entries.ts';
 import { positionOfCursor } from '../rules/offset-page.ts';
@@ -24,7 +25,7 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { unknownType } from './definition.ts';
 import { deliveryOf, viewDelivery } from './deliveries.ts';
-import { deliveryRow } from './events/delivery-row.ts';
+import { deliveryRow, waitingOf } from './events/delivery-row.ts';
 import { eventRow, sequenceProof } from './events/event-row.ts';
 import { type EventType, parseEventType, testType } from './events/types.ts';
 import { openWebhook, type WebhookWriting } from './resource.ts';
@@ -72,7 +73,11 @@ export function testWebhook(
     });
     return {
       change: {
-        insert: { events: [numbered], deliveries: [delivery] },
+        insert: {
+          events: [numbered],
+          deliveries: [delivery],
+          due_work: [await newNote(store, waitingOf(tenant.id), now)],
+        },
         entries: [entryOf(caller, now, { entity: 'webhook', id: webhook_id, operation: 'test' })],
       },
       reply: { status: 202, body: viewDelivery(delivery) },
@@ -102,7 +107,10 @@ export function redeliver(
     return {
       change: {
         remove: { deliveries: [before] },
-        insert: { deliveries: [again] },
+        insert: {
+          deliveries: [again],
+          due_work: [await newNote(store, waitingOf(row.tenant_id), now)],
+        },
         entries: [detailed(entryOf(caller, now, fact), before.delivery_id)],
       },
       reply: { status: 202, body: viewDelivery(again) },
@@ -170,10 +178,11 @@ export function replay(
       const { sequence } = event;
       return deliveryRow(event, { id: newId<DeliveryId>(now), webhook: webhook_id, sequence, now });
     });
+    const due_work = [await newNote(store, waitingOf(tenant.id), now)];
     const fact = { entity: 'webhook', id: webhook_id, operation: 'replay' } as const;
     return {
       change: {
-        ...(deliveries.length > 0 && { insert: { deliveries } }),
+        ...(deliveries.length > 0 && { insert: { deliveries, due_work } }),
         entries: [detailed(entryOf(caller, now, fact), `${events.length} events`)],
       },
       reply: {

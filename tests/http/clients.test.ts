@@ -246,7 +246,7 @@ onBothEngines('the current Node SDK', (engine) => {
     const result = () => caller.results.get(reactor.id, asyncReactorRequestId);
     await assert.rejects(result(), currentClient.BasisTheory.NotFoundError);
     const { reactorRuns } = tenant.vault.running.vault;
-    await reactorRuns?.begin();
+    await reactorRuns?.look();
     await reactorRuns?.settled();
     assert.deepEqual((await result()).raw, args);
     await reactors.delete(reactor.id);

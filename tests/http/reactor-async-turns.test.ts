@@ -61,25 +61,25 @@ onBothEngines('asynchronous calls that wait', (engine) => {
         await begun.promise;
         response.end();
       });
-      await runsOf(first).begin();
+      await runsOf(first).look();
       begun.resolve();
       await runsOf(first).settled();
     }
     assert.equal((await third.send('GET', path, { key })).status, 200);
-    await runsOf(first).begin();
+    await runsOf(first).look();
     await runsOf(first).settled();
   });
 
-  test('are looked for when one was accepted or has ended, not while one takes its time', async () => {
+  test('are looked for when one was accepted, not while one takes its time, nor when it has ended', async () => {
     const tenant = await newTenant();
     const runs = runsOf(tenant);
     let looks = 0;
-    const begin = () => {
+    const look = () => {
       looks += 1;
-      return runs.begin();
+      return runs.look();
     };
     const { epochs } = tenant.vault.running.vault.store;
-    const job = runReactors({ ...runs, begin }, epochs);
+    const job = runReactors({ ...runs, look }, epochs);
     const { signal } = new AbortController();
     const asked = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
@@ -97,7 +97,11 @@ onBothEngines('asynchronous calls that wait', (engine) => {
     answered.resolve();
     await runs.settled();
     await job.run(signal);
+    assert.equal(looks, 1);
+    await accepted(tenant, { key });
+    await job.run(signal);
     assert.equal(looks, 2);
+    await runs.settled();
   });
 
   test('make tokens with the rights that their caller has when the code ends', async () => {

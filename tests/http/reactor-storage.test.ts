@@ -31,7 +31,7 @@ onBothEngines('what is stored of calls of reactors', (engine) => {
     assert.equal((await accept()).status, 202);
     assert.equal((await accept()).status, 429);
     const { reactorRuns } = tenant.vault.running.vault;
-    await reactorRuns?.begin();
+    await reactorRuns?.look();
     await reactorRuns?.settled();
     tenant.vault.clock.advance(25 * hour);
     await runJob(tenant.vault, 'remove results of reactors');

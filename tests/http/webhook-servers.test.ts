@@ -1,7 +1,7 @@
 /** Several servers on one database, and several threads: they share the work, and one continues for another. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { leaseMs } from '../../src/webhooks/deliveries/leases.ts';
+import { leaseMs } from '../../src/queue/leases.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
 import { newTenant } from '../support/tenant.ts';

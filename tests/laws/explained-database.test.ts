@@ -151,7 +151,7 @@ async function live(tenant: TestTenant): Promise<void> {
     for (let call = 0; call < 2; call++) {
       await tenant.send('POST', `/reactors/${one.id}/react-async`, { key: caller, body: {} });
     }
-    await vault.running.vault.reactorRuns?.begin();
+    await vault.running.vault.reactorRuns?.look();
     await vault.running.vault.reactorRuns?.settled();
     await tenant.send('POST', `/reactors/${one.id}/react-async`, { key: caller, body: {} });
     if (one !== logging) await sendReactor(tenant, 'DELETE', `/${one.id}`);

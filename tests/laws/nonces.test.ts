@@ -36,7 +36,7 @@ onBothEngines('sealed values', (engine) => {
       await sendReactor(tenant, 'PATCH', `/${reactor.id}`, { body: { name: 'n' } });
       const calling = { key: await invoker(tenant), body: { args: { a: 'the same' } } };
       await tenant.send('POST', `/reactors/${reactor.id}/react-async`, calling);
-      await vault.running.vault.reactorRuns?.begin();
+      await vault.running.vault.reactorRuns?.look();
       await vault.running.vault.reactorRuns?.settled();
       const line = { type: 'token', data: 'the same' };
       await tenant.send('POST', '/tokens/bulk', linesSent(Array.from({ length: 500 }, () => line)));

@@ -53,6 +53,6 @@ export async function react(
 /** Begins the asynchronous calls that are due, and gives how many of them this server took. */
 export async function takeDue(runs: WaitingRuns | undefined): Promise<number> {
   assert.ok(runs);
-  const { taken } = await runs.begin();
+  const { taken } = await runs.look();
   return taken;
 }

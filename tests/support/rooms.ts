@@ -6,6 +6,7 @@ const rooms = [
   ['base'],
   ['store', 'expressions', 'outbound', 'keys'],
   ['rules'],
+  ['queue'],
   ['audit'],
   ['access'],
   ['tokens'],

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instantAfter, minute, parseInstant } from '../../src/base/clock.ts';
 import { createForward } from '../../src/outbound/forward.ts';
+import { failurePauses } from '../../src/queue/lanes.ts';
+import { createSlots } from '../../src/queue/slots.ts';
 import { createQuarantine } from '../../src/rules/quarantine.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createAttemptSlots } from '../../src/webhooks/deliveries/attempt-slots.ts';
 import { createNames } from '../../src/webhooks/deliveries/names.ts';
 import { createRecentEnvelopes } from '../../src/webhooks/deliveries/prepare.ts';
 import { createReceiver } from '../../src/webhooks/deliveries/receiver.ts';
@@ -61,7 +62,7 @@ onBothEngines('a webhook', (engine) => {
         signAhead: () => undefined,
       },
       recordDelivery: createSettlements({ store, pause: () => Promise.resolve() }),
-      slots: createAttemptSlots({ allMax: tests, tenantMax: tests }),
+      slots: createSlots({ allMax: tests, tenantMax: tests }),
       isHeld: () => true,
       quarantine: createQuarantine(assert.fail),
       onAttempt: () => undefined,
@@ -72,12 +73,14 @@ onBothEngines('a webhook', (engine) => {
       aborted: new AbortController().signal,
     };
     const waiting = createReceiver(tools, { tenant: tenant.id, webhook }, idle.resolve);
-    waiting.nudge();
+    waiting.wake();
     await idle.promise;
     assert.equal(failures, tests);
     assert.equal(receiver.arrivals.length, 0);
     isBroken = false;
-    waiting.nudge();
+    // The lane rests after each failure.
+    vault.clock.advance(failurePauses.maxMs);
+    waiting.wake();
     await receiver.until((arrivals) => arrivals.length === tests);
     await waiting.stop();
     const states = (await tenant.rows('deliveries')).map(({ state, due_at }) => [

@@ -1,13 +1,18 @@
 /** Runs waiting asynchronous calls at least once each, even if servers stop meanwhile, and stores their results. */
-import { type Instant, second } from '../../base/clock.ts';
 import { isIntegrityError } from '../../base/errors.ts';
 import type { ReactorRunId, TenantId } from '../../base/ids.ts';
+import {
+  type AttemptEnd,
+  createLane,
+  createLanes,
+  type LaneAttempt,
+  type RunningLane,
+} from '../../queue/lanes.ts';
+import { createSlots } from '../../queue/slots.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type DecideOutcome, perform } from '../../rules/operation.ts';
-import type { Tenant } from '../../rules/tenant.ts';
-import { tenantsWithRunsDue } from '../../store/queries/reactors.ts';
+import { duePages, orphans } from '../../store/queries/due-tenants.ts';
 import { rowsDue } from '../../store/queries/tenant-rows.ts';
-import type { Row } from '../../store/tables.ts';
 import { failure } from '../runs/outcome.ts';
 import type { CodeRun } from '../runs/run.ts';
 import { failedEntry } from './entries.ts';
@@ -16,29 +21,23 @@ import { callerOfWaiting, callerWithout } from './run-caller.ts';
 import { expiryOf, problemOfRun, type RunResult, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
 import { entryOfRun, type TakenRun, take, type WaitingRunTools } from './take-run.ts';
-import { tenantsInTurn } from './turns-of-tenants.ts';
 
-/**
- * Concurrent calls in this process, in total and per tenant. Most of the time a call waits for other hosts, and the
- * pool of processes limits how many compute. The last slots are for tenants without a running call.
- */
-const runsMax = 12;
-const runsOfTenantMax = 2;
-const runsOfOthersMax = 8;
+/** Most of the time a call waits for other hosts, and the pool of processes limits how many calls compute. */
+const runSlots = { allMax: 12, tenantMax: 2, forFirstMin: 8 };
 
 /** A call whose server crashes each time is not retried forever. */
 const attemptsMax = 3;
 
-/** The delay after a tenant's call fails to start, before its next attempt. */
-export const retryMs = 10 * second;
+/** Due calls that one query goes through to find their tenants. */
+const dueRowsMax = 50_000;
 
 export interface WaitingRuns {
-  /** Begins the calls that are due, as far as there is room. If it throws, no tenant's calls were begun. */
-  begin(): Promise<BegunRuns>;
-  /** How many calls have ended or failed to start. After each, there may be room for another one. */
-  ended(): number;
+  /** Wakes the tenants whose calls are due. @throws VaultError `integrity` for calls without a tenant. */
+  look(): Promise<BegunRuns>;
   /** Resolves when no call of this process is running. */
   settled(): Promise<void>;
+  /** Begins no more calls. Resolves when none is running. */
+  stop(): Promise<void>;
 }
 
 export interface BegunRuns {
@@ -52,101 +51,67 @@ export interface BegunRuns {
 /** Several servers may do this concurrently: only one of them succeeds in claiming a call. */
 export function createWaitingRuns(tools: WaitingRunTools): WaitingRuns {
   const { store, tenants, clock } = tools;
-  const active = new Set<Promise<void>>();
-  const activeOf = new Map<TenantId, number>();
-  /** Calls that are active, and stay due until they are claimed. */
+  const slots = createSlots(runSlots);
+  /** Calls that stay due until they are claimed. */
   const taking = new Set<ReactorRunId>();
-  const failedAt = new Map<TenantId, Instant>();
-  let ended = 0;
-  /** The last tenant that was considered: the search continues after it. */
-  let last: TenantId | undefined;
+  /** The claims that began since the latest look. */
+  let claims: Promise<boolean>[] = [];
 
-  const roomOf = (id: TenantId) => {
-    const own = activeOf.get(id) ?? 0;
-    return Math.min((own === 0 ? runsMax : runsOfOthersMax) - active.size, runsOfTenantMax - own);
-  };
-
-  const count = (id: TenantId, change: 1 | -1) => {
-    const left = (activeOf.get(id) ?? 0) + change;
-    if (left > 0) activeOf.set(id, left);
-    else activeOf.delete(id);
-  };
-
-  function fail(id: TenantId, error: unknown): undefined {
-    failedAt.set(id, clock.now());
-    tools.onFailure(error);
-  }
-
-  function forgetFailures(): void {
-    const now = clock.now();
-    // The clock may be set back.
-    for (const [id, at] of failedAt) if (Math.abs(now - at) >= retryMs) failedAt.delete(id);
-  }
-
-  /** @returns whether the call was claimed. The promise is not awaited here. */
-  function start(tenant: Tenant, row: Row<'reactor_runs'>): Promise<boolean> {
-    const { id } = tenant;
-    count(id, 1);
-    taking.add(row.run_id);
-    const taken = take(tools, tenant, row)
-      .catch((error) => fail(id, error))
-      .finally(() => taking.delete(row.run_id));
-    const work = taken
-      .then((run) => run && runTaken(tools, run))
-      .catch(tools.onFailure)
-      .finally(() => {
-        count(id, -1);
-        active.delete(work);
-        ended += 1;
-      });
-    active.add(work);
-    return taken.then((run) => run !== undefined);
-  }
-
-  async function beginOf(id: TenantId): Promise<Promise<boolean>[]> {
-    const tenant = await tenants.find(id);
-    if (tenant === undefined) return [];
-    // Reads as many rows as may run at once, because some of them may already be in `taking`.
-    const due = { tenant, until: clock.now(), rowsMax: runsOfTenantMax, skip: 0 };
-    const rows = await store.select(rowsDue('reactor_runs', 'due_at', due));
-    const started: Promise<boolean>[] = [];
-    for (const row of rows) {
-      if (roomOf(id) > 0 && !taking.has(row.run_id)) started.push(start(tenant, row));
+  async function claim(id: TenantId, isResting: () => boolean): Promise<LaneAttempt | undefined> {
+    const claimed = Promise.withResolvers<boolean>();
+    claims.push(claimed.promise);
+    let taken: TakenRun | undefined;
+    try {
+      const tenant = await tenants.find(id);
+      if (tenant === undefined) return undefined;
+      // Other claims of the tenant may take all of these rows but one meanwhile.
+      const rowsMax = runSlots.tenantMax;
+      const due = { tenant, until: clock.now(), rowsMax, skip: 0 };
+      const rows = await store.select(rowsDue('reactor_runs', 'due_at', due));
+      const row = rows.find(({ run_id }) => !taking.has(run_id));
+      // A claim that failed meanwhile would fail again.
+      if (row === undefined || isResting()) return undefined;
+      taking.add(row.run_id);
+      // By the next turn of the event loop, a lane whose claim failed rests.
+      const release = () => setImmediate(() => taking.delete(row.run_id));
+      taken = await take(tools, tenant, row).finally(release);
+    } finally {
+      claimed.resolve(taken !== undefined);
     }
-    return started;
+    const run = taken;
+    return async () => run && runTaken(tools, run);
+  }
+
+  const lanes = createLanes<TenantId>();
+
+  function laneOf(tenant: TenantId, onIdle: () => void): RunningLane {
+    const atOnceMax = () => runSlots.tenantMax;
+    const claimNext = () => claim(tenant, () => lane.isResting);
+    const lane = createLane({ ...tools, slots }, { tenant, atOnceMax, claim: claimNext }, onIdle);
+    return lane;
   }
 
   return {
-    begin: async () => {
-      const started: Promise<boolean>[] = [];
-      let failures = 0;
-      forgetFailures();
-      const due = active.size < runsMax ? await store.scan(tenantsWithRunsDue(clock.now())) : [];
-      for (const id of tenantsInTurn(due.map(({ owner }) => owner).sort(), last)) {
-        // A failure also counts against the limit, so that a pass ends soon if every attempt fails.
-        if (active.size + failures >= runsMax) break;
-        // Updated even if the tenant fails: a tenant with unreadable rows must not come first forever.
-        last = id;
-        if (roomOf(id) <= 0 || failedAt.has(id)) continue;
-        try {
-          started.push(...(await beginOf(id)));
-        } catch (error) {
-          fail(id, error);
-          failures += 1;
-          ended += 1;
-        }
+    look: async () => {
+      const begun: Promise<boolean>[] = [];
+      claims = begun;
+      let hasOrphans = false;
+      const due = { ...dueCalls, until: clock.now(), rowsMax: dueRowsMax };
+      for await (const page of duePages(store, due)) {
+        hasOrphans ||= page.hasOrphans;
+        for (const { id } of page.tenants) lanes.wake(id, (onIdle) => laneOf(id, onIdle));
       }
-      const taken = Promise.all(started).then((all) => all.filter((isTaken) => isTaken).length);
-      return { taken };
+      if (hasOrphans) throw orphans(dueCalls);
+      return { taken: Promise.all(begun).then((all) => all.filter((isTaken) => isTaken).length) };
     },
-    ended: () => ended,
-    settled: async () => {
-      await Promise.allSettled(active);
-    },
+    settled: lanes.settled,
+    stop: lanes.stop,
   };
 }
 
-async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> {
+const dueCalls = { table: 'reactor_runs', column: 'due_at' } as const;
+
+async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<AttemptEnd | undefined> {
   const { tenant, row, body, reactor } = taken;
   const callBy = (caller: Caller | undefined) =>
     ({
@@ -157,17 +122,19 @@ async function runTaken(tools: WaitingRunTools, taken: TakenRun): Promise<void> 
   const { input } = body;
   const caller = await callerNow(tools, taken);
   const call = callBy(caller);
-  if (caller === undefined) return finish(tools, taken, { call, run: withdrawn });
-  if (body.attempts > attemptsMax || input === undefined) {
-    return finish(tools, taken, { call, run: abandoned });
-  }
+  const end = (ended: FinishedCall) => finish(tools, taken, ended).then(() => undefined);
+  if (caller === undefined) return end({ call, run: withdrawn });
+  if (body.attempts > attemptsMax || input === undefined) return end({ call, run: abandoned });
   const run = await runReactor(tools, call, input);
-  if (isUnrun(run)) return release(tools, taken);
-  if ((await tools.tenants.find(tenant.id)) === undefined) return;
+  if (isUnrun(run)) {
+    await release(tools, taken);
+    return { isPostponed: true };
+  }
+  if ((await tools.tenants.find(tenant.id)) === undefined) return undefined;
   // Uses the rights at the end of the run: a key may have been revoked while the code ran.
   const atEnd = await callerNow(tools, taken);
   const shown = atEnd ? run : { ...run, outcome: withdrawn.outcome };
-  await finish(tools, taken, { call: callBy(atEnd), run: shown });
+  return end({ call: callBy(atEnd), run: shown });
 }
 
 /** Also `undefined` if the row that grants the rights was altered outside the vault: it cannot be trusted. */

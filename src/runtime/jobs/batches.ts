@@ -11,7 +11,7 @@ import type { Change } from '../../store/change.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { createFailures, type TenantFailures } from '../../store/per-tenant/failures.ts';
 import type { DueColumn } from '../../store/queries/due.ts';
-import { duePages } from '../../store/queries/due-tenants.ts';
+import { duePages, orphans } from '../../store/queries/due-tenants.ts';
 import { type DueRows, impossibleDue } from '../../store/queries/tenant-rows.ts';
 import type { Store } from '../../store/store.ts';
 import { impossible } from '../../store/unavailable.ts';
@@ -135,14 +135,6 @@ async function takeTurns<R>(
     }
   }
   for (const id of work.run.unfinished.keys()) if (!seen.has(id)) work.run.unfinished.delete(id);
-}
-
-/** An error for rows that no job can process. */
-export function orphans({ table, column }: DueColumn): VaultError {
-  return integrityError(
-    `rows of ${table} that are due by ${column} belong to no tenant: somebody else wrote them, and they stay`,
-    { altered: { entity: table, id: '' } },
-  );
 }
 
 /** For a tenant whose row was altered, no job can process the due rows; a deleted tenant has none. */

@@ -13,8 +13,8 @@ import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import { createFailures } from '../../store/per-tenant/failures.ts';
 import { byTenant } from '../../store/per-tenant/record.ts';
 import type { DueColumn } from '../../store/queries/due.ts';
-import { duePages, dueWork } from '../../store/queries/due-tenants.ts';
-import { type JobTools, orphans } from './batches.ts';
+import { duePages, dueWork, orphans } from '../../store/queries/due-tenants.ts';
+import type { JobTools } from './batches.ts';
 import { createPace, type Pace } from './pace.ts';
 
 /** From an event on. For as long it can be sent again. */

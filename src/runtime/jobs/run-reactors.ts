@@ -13,19 +13,18 @@ const lookEveryMs = second / 4;
 const sweepEveryMs = 10 * second;
 
 export function runReactors(runs: WaitingRuns, epochs: Pick<Epochs, 'now'>): Job {
-  let seen = '';
+  let seen: number | undefined;
   let sweptAt = Number.NEGATIVE_INFINITY;
   return {
     name: 'run reactors',
     everyMs: lookEveryMs,
     run: async () => {
-      const state = `${epochs.now('reactor_runs')} ${runs.ended()}`;
+      const state = epochs.now('reactor_runs');
       const now = performance.now();
-      // A look asks for the calls of every tenant, so none is for a call that merely takes its time.
       if (state === seen && now - sweptAt < sweepEveryMs) return 0;
       seen = state;
       sweptAt = now;
-      await runs.begin();
+      await runs.look();
       return 0;
     },
   };

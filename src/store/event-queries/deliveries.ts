@@ -21,33 +21,38 @@ export const tenantsWithEvents: Query<{ readonly owner: TenantOrNumber }> = (db)
     .where(hasTenant)
     .groupBy('tenant_id');
 
-/** A webhook for which something waits, and since when or until when. */
-export interface WaitingWebhook {
-  readonly owner: TenantOrNumber;
-  readonly webhook_id: WebhookId;
-  /** Of the delivery that is due first; null for one that nothing can be due at. */
-  readonly due_at: Instant | null;
+/** The next tenant with a delivery that waits, in the order of the column: one step in an index. */
+export function nextTenantWaiting(
+  after: TenantOrNumber | undefined,
+): Query<{ readonly owner: TenantOrNumber }> {
+  return (db) => {
+    const next = db
+      .selectFrom('deliveries')
+      .select(sql<TenantOrNumber>`tenant_id`.as('owner'))
+      .where(sql<boolean>`state = 'waiting'`)
+      .where(hasTenant)
+      .orderBy('tenant_id')
+      .limit(1);
+    return after === undefined ? next : next.where(sql<boolean>`tenant_id > ${after}`);
+  };
 }
 
-const nextOf = (
-  column: string,
-) => sql`(select ${sql.ref(column)} from deliveries where state = 'waiting'
-  and (tenant_id, webhook_id) > (w.tenant_id, w.webhook_id)
-  order by tenant_id, webhook_id, due_at limit 1)`;
-
-/** Jumps from webhook to webhook in the index, however much waits for each. */
-export const webhooksWithWaiting: Query<WaitingWebhook> = (db) => ({
-  compile: () =>
-    sql<WaitingWebhook>`with recursive w (tenant_id, webhook_id, due_at) as (
-      select * from (select tenant_id, webhook_id, due_at from deliveries where state = 'waiting'
-        order by tenant_id, webhook_id, due_at limit 1) first
-      union all
-      select ${nextOf('tenant_id')}, ${nextOf('webhook_id')}, ${nextOf('due_at')}
-        from w where w.tenant_id is not null)
-    select tenant_id as owner, webhook_id, ${safeInteger('due_at')} as due_at from w where ${hasTenant}`.compile(
-      db,
-    ),
-});
+/** When the first of a webhook's waiting deliveries is due; null for a time that the vault cannot have written. */
+export function firstWaiting({
+  tenant,
+  webhook,
+}: Pick<DueDeliveries, 'tenant' | 'webhook'>): Query<{ readonly due_at: Instant | null }> {
+  return (db) =>
+    db
+      .selectFrom('deliveries')
+      .select(safeInteger<Instant>('due_at').as('due_at'))
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('webhook_id', '=', storedId(webhook))
+      // A literal rather than a parameter: otherwise neither engine uses the partial index.
+      .where(sql<boolean>`state = 'waiting'`)
+      .orderBy(sql`deliveries.due_at`)
+      .limit(1);
+}
 
 export interface DueDeliveries {
   readonly tenant: TenantId;

@@ -11,6 +11,7 @@ import { intentsOfClients } from './0006-intents-of-clients.ts';
 import { netCeilings } from './0007-net-ceilings.ts';
 import { provenKeyUses } from './0008-proven-key-uses.ts';
 import { countsInStatements } from './0009-counts-in-statements.ts';
+import { dueCalls } from './0010-due-calls.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -34,6 +35,7 @@ export const released: readonly Migration[] = [
   { statements: netCeilings, oldestServer: 1 },
   { statements: provenKeyUses, oldestServer: 1 },
   { statements: countsInStatements, oldestServer: 1 },
+  { statements: dueCalls, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

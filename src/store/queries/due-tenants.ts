@@ -1,5 +1,6 @@
 /** The tenants that have due work. Jobs read these tenants, and no others. */
 import type { Instant } from '../../base/clock.ts';
+import { integrityError, type VaultError } from '../../base/errors.ts';
 import { parseUuid, type TenantId } from '../../base/ids.ts';
 import type { Store } from '../store.ts';
 import { tenantNumber, tenantOfNumber } from '../stored-form.ts';
@@ -7,6 +8,7 @@ import type { Row } from '../tables.ts';
 import { impossible } from '../unavailable.ts';
 import type { Work } from '../work-tables.ts';
 import {
+  type DueColumn,
   type DueOwner,
   type DueOwners,
   impossibleOwners,
@@ -33,6 +35,14 @@ export interface DuePage {
   readonly tenants: readonly DueTenant[];
   /** Whether there were rows without a tenant that can be found. The vault did not write them. */
   readonly hasOrphans: boolean;
+}
+
+/** An error for rows that nothing can process. */
+export function orphans({ table, column }: DueColumn): VaultError {
+  return integrityError(
+    `rows of ${table} that are due by ${column} belong to no tenant: they were written outside the vault, and stay`,
+    { altered: { entity: table, id: '' } },
+  );
 }
 
 /** Pages of the tenants whose rows are due. Rows without a tenant do not hide the rows after them. */

@@ -123,19 +123,3 @@ export function waitingRunCount(tenant: TenantId): Query<{ readonly count: numbe
       .where('due_at', 'is not', null)
       .select((eb) => eb.fn.countAll<number>().as('count'));
 }
-
-const nextDue = (column: string) => sql`(select ${sql.ref(column)} from reactor_runs
-  where due_at is not null and tenant_id > w.tenant_id order by tenant_id, due_at limit 1)`;
-
-/** Jumps from tenant to tenant in the index, however many calls wait of each. */
-export function tenantsWithRunsDue(until: Instant): Query<{ readonly owner: TenantId }> {
-  return (db) => ({
-    compile: () =>
-      sql<{ owner: TenantId }>`with recursive w (tenant_id, due_at) as (
-        select * from (select tenant_id, due_at from reactor_runs where due_at is not null
-          order by tenant_id, due_at limit 1) first
-        union all
-        select ${nextDue('tenant_id')}, ${nextDue('due_at')} from w where w.tenant_id is not null)
-      select tenant_id as owner from w where due_at <= ${until}`.compile(db),
-  });
-}

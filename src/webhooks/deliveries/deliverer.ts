@@ -2,16 +2,22 @@
  * Delivers events: finds tenants with waiting events, dispatches them, and runs a receiver per webhook with
  * deliveries.
  */
-import { type Clock, type Instant, second } from '../../base/clock.ts';
+import { type Clock, type Instant, minute, second } from '../../base/clock.ts';
+import { isIntegrityError } from '../../base/errors.ts';
 import type { TenantId, WebhookId } from '../../base/ids.ts';
+import { createKeyedMutex } from '../../base/keyed-mutex.ts';
 import { createGrowingPause } from '../../base/pauses.ts';
+import { createLanes, failurePauses } from '../../queue/lanes.ts';
+import type { Leases } from '../../queue/leases.ts';
+import { newNote } from '../../queue/notes.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import { tenantsWithEvents, webhooksWithWaiting } from '../../store/event-queries/deliveries.ts';
-import { idsOf } from '../../store/queries/due-tenants.ts';
+import { tenantsWithEvents } from '../../store/event-queries/deliveries.ts';
+import { dueWork, idsOf } from '../../store/queries/due-tenants.ts';
 import type { Store } from '../../store/store.ts';
+import { waitingOf } from '../events/delivery-row.ts';
 import { type DispatchTools, dispatch } from './dispatch.ts';
-import type { Leases } from './leases.ts';
-import { createReceiver, type Receiver, type ReceiverTools } from './receiver.ts';
+import { createReceiver, type ReceiverTools } from './receiver.ts';
+import { lookAtQueue, tenantsWaiting } from './waiting.ts';
 
 /**
  * The polling interval, for events that other servers committed or left behind when they were killed, and for
@@ -22,8 +28,8 @@ export const lookEveryMs = 3 * second;
 /** The delay between two passes, so that events committed one by one are dispatched together. */
 const pauseMs = 10;
 
-/** The delay after failed passes. All passes fail while the database is unreachable. */
-const failurePauses = { firstMs: second, maxMs: 10 * second };
+/** The polling interval for deliveries without a note, which servers of earlier releases leave behind. */
+const sweepEveryMs = 10 * minute;
 
 /** How long running attempts may take once the process stops. */
 const stopMsMax = 2 * second;
@@ -50,50 +56,53 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
   const stopping = new AbortController();
   const aborting = new AbortController();
   const failurePause = createGrowingPause(failurePauses);
-  const receivers = new Map<string, Receiver & { readonly tenant: TenantId }>();
-  /** When the next retry is due. */
-  let retryAt: Instant | undefined;
+  /** Looking at a tenant's queue and adding to it exclude each other. */
+  const oneByOne = createKeyedMutex();
+  /** Tenants with a due note, which covers what is dispatched for as long as this server holds the lease. */
+  const noted = new Set<TenantId>();
+  /** When the next retry of a tenant is due. */
+  const retries = new Map<TenantId, Instant>();
   /** Whether a tenant's batch was full. */
   let hasMoreEvents = false;
   let lookedAt = Number.NEGATIVE_INFINITY;
+  let sweptAt = Number.NEGATIVE_INFINITY;
   let deliveriesSeen = epochs.now('deliveries');
 
   const receiverTools: ReceiverTools = {
     ...tools,
     isHeld: (tenant) => leases.isHeld(tenant),
-    onRetry: (at) => {
-      retryAt = at < (retryAt ?? at + 1) ? at : retryAt;
+    onRetry: (tenant, at) => {
+      if (at < (retries.get(tenant) ?? at + 1)) retries.set(tenant, at);
     },
     aborted: aborting.signal,
   };
 
-  function nudge(tenant: TenantId, webhook: WebhookId): void {
-    if (stopping.signal.aborted) return;
-    const name = `${tenant} ${webhook}`;
-    let receiver = receivers.get(name);
-    if (receiver === undefined) {
-      const own = createReceiver(receiverTools, { tenant, webhook }, () => {
-        // A receiver can report idle again after another one has replaced it.
-        if (receivers.get(name) === named) receivers.delete(name);
-      });
-      const named = { ...own, tenant };
-      receiver = named;
-      receivers.set(name, named);
-    }
-    receiver.nudge();
+  /** One for each webhook. */
+  const lanes = createLanes<`${TenantId} ${WebhookId}`>();
+
+  function wake(tenant: TenantId, webhook: WebhookId): void {
+    const make = (onIdle: () => void) => createReceiver(receiverTools, { tenant, webhook }, onIdle);
+    lanes.wake(`${tenant} ${webhook}`, make);
   }
 
   /** Dispatches one batch, so that a tenant with many events does not delay the others. */
   async function dispatchSome(tenant: Tenant): Promise<void> {
-    const dispatched = await dispatch(tools, tenant);
+    const { id } = tenant;
+    const note = noted.has(id) ? undefined : await newNote(store, waitingOf(id), clock.now());
+    const dispatched = await dispatch(tools, tenant, note);
     if (dispatched.hasMore) hasMoreEvents = true;
-    for (const webhook of dispatched.webhooks) nudge(tenant.id, webhook);
+    if (dispatched.webhooks.size > 0) noted.add(id);
+    for (const webhook of dispatched.webhooks) wake(id, webhook);
   }
 
   async function serve(id: TenantId, work: (tenant: Tenant) => Promise<void>): Promise<void> {
     try {
-      const tenant = await tenants.find(id);
-      if (tenant && (await leases.hold(id))) await work(tenant);
+      await oneByOne(id, async () => {
+        const tenant = await tenants.find(id);
+        const held = tenant && (await leases.hold(id));
+        if (held === 'taken') noted.delete(id);
+        if (tenant && held) await work(tenant);
+      });
     } catch (error) {
       onFailure(error);
     }
@@ -107,38 +116,57 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
     await Promise.all(ids.flatMap((id) => (id ? [serve(id, dispatchSome)] : [])));
   }
 
+  async function lookAt(tenant: Tenant): Promise<void> {
+    const { id } = tenant;
+    const now = clock.now();
+    retries.delete(id);
+    const isBusy = lanes.tenants().has(id);
+    const { due, next } = await lookAtQueue({ ...tools, tenant, now, isBusy });
+    if (next !== undefined) receiverTools.onRetry(id, next);
+    if (due.length > 0 || isBusy) noted.add(id);
+    else noted.delete(id);
+    for (const webhook of due) wake(id, webhook);
+  }
+
   /** Finds due retries, deliveries that callers requested again, and deliveries that a stopped server left behind. */
   async function lookForDeliveries(): Promise<void> {
-    retryAt = undefined;
     lookedAt = performance.now();
     deliveriesSeen = epochs.now('deliveries');
     const now = clock.now();
-    const waiting = await store.select(webhooksWithWaiting);
-    const due = new Map<TenantId, WebhookId[]>();
-    const owners = waiting.map(({ owner }) => owner);
-    const ids = await idsOf(store, owners);
-    for (const [at, { webhook_id, due_at }] of waiting.entries()) {
-      const id = ids[at];
-      if (id === undefined) continue;
-      if (due_at !== null && due_at > now) receiverTools.onRetry(due_at);
-      else due.set(id, [...(due.get(id) ?? []), webhook_id]);
+    for (const [id, at] of retries) if (at <= now) retries.delete(id);
+    const due = new Set<TenantId>();
+    try {
+      for await (const notes of dueWork(store, { work: 'waiting deliveries', until: now })) {
+        for (const { tenant_id } of notes) due.add(tenant_id);
+      }
+    } catch (error) {
+      // A note that was altered outside the vault.
+      if (!isIntegrityError(error)) throw error;
+      onFailure(error);
     }
-    await Promise.all(
-      [...due].map(([id, webhooks]) =>
-        serve(id, async () => {
-          for (const webhook of webhooks) nudge(id, webhook);
-        }),
-      ),
-    );
+    if (lookedAt - sweptAt >= sweepEveryMs) {
+      for await (const id of tenantsWaiting(store)) due.add(id);
+      sweptAt = lookedAt;
+    }
+    await Promise.all([...due].map((id) => serve(id, lookAt)));
   }
 
   async function renewLeases(): Promise<void> {
-    const busy = new Set([...receivers.values()].map(({ tenant }) => tenant));
-    for (const tenant of busy) await leases.hold(tenant).catch(onFailure);
+    for (const tenant of lanes.tenants()) {
+      const held = await leases.hold(tenant).catch(onFailure);
+      if (held === 'taken') noted.delete(tenant);
+    }
+  }
+
+  /** Infinite if none is known. */
+  function nextRetry(): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const at of retries.values()) next = Math.min(next, at);
+    return next;
   }
 
   function isLookDue(): boolean {
-    const isRetryDue = retryAt !== undefined && clock.now() >= retryAt;
+    const isRetryDue = nextRetry() <= clock.now();
     const isLongAgo = performance.now() - lookedAt >= lookEveryMs;
     return isLongAgo || isRetryDue || epochs.now('deliveries') !== deliveriesSeen;
   }
@@ -165,7 +193,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
       failurePause.reset();
       if (hasMoreEvents) continue;
       await pause(pauseMs, stopping.signal);
-      const retryMs = retryAt === undefined ? lookEveryMs : retryAt - clock.now();
+      const retryMs = nextRetry() - clock.now();
       await epochs.change('events', seen, Math.max(1, Math.min(retryMs, lookEveryMs)));
     }
   }
@@ -176,7 +204,7 @@ export function startDeliverer(tools: DelivererTools): Deliverer {
       stopping.abort();
       epochs.advance('events');
       await running;
-      const stopped = Promise.all([...receivers.values()].map((receiver) => receiver.stop()));
+      const stopped = lanes.stop();
       const done = new AbortController();
       void pause(stopMsMax, done.signal).then(() => aborting.abort());
       await stopped;

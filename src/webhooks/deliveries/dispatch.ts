@@ -48,10 +48,12 @@ export interface Dispatched {
 /**
  * Dispatches the oldest events of a tenant: all of a batch or, if another server was faster, none. An event may
  * depend on everything known when it was created, so sequences follow the order of commits.
+ * @param note is stored with the deliveries, if there are any.
  */
 export async function dispatch(
   { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, quarantine }: DispatchTools,
   tenant: Tenant,
+  note?: Row<'due_work'>,
 ): Promise<Dispatched> {
   const found = await store.select(undispatchedEvents({ tenant: tenant.id, limit: dispatchMax }));
   if (found.length === 0) return nothing;
@@ -75,10 +77,16 @@ export async function dispatch(
     return { tenant_id, event_id, sequence, proof, was_sequence: null };
   });
   const { conflict } = await store.record({
-    insert: { deliveries, event_sequences: sequences.inserted() },
+    insert: {
+      deliveries,
+      event_sequences: sequences.inserted(),
+      ...(note && deliveries.length > 0 && { due_work: [note] }),
+    },
     amend: { events: numbered, event_sequences: sequences.amended() },
     remove: { event_sequences: sequences.removed() },
   });
+  // A caller has stored the same note in the same millisecond.
+  if (conflict?.startsWith('due_work')) return { ...nothing, hasMore: true };
   if (conflict !== undefined) return nothing;
   return {
     events: events.length,

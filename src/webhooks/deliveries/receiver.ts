@@ -2,11 +2,16 @@
 import type { Clock, Instant } from '../../base/clock.ts';
 import type { DeliveryId, TenantId, WebhookId } from '../../base/ids.ts';
 import type { Forward } from '../../outbound/forward.ts';
+import {
+  type AttemptEnd,
+  createLane,
+  type LaneTools,
+  type RunningLane,
+} from '../../queue/lanes.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { dueDeliveries } from '../../store/event-queries/deliveries.ts';
 import type { Row } from '../../store/tables.ts';
 import { attempt, type Outcome } from './attempt.ts';
-import type { AttemptSlots } from './attempt-slots.ts';
 import { type DisableTools, disable, failingMsMax } from './disable.ts';
 import { createHealth } from './health.ts';
 import type { Messages } from './message.ts';
@@ -21,33 +26,23 @@ export const attemptsMax = 4;
 /** Deliveries of one webhook in memory. The others stay in the database. */
 const loadedMax = 100;
 
-export interface ReceiverTools extends PrepareTools, SettleTools, DisableTools {
+export interface ReceiverTools extends LaneTools, PrepareTools, SettleTools, DisableTools {
   readonly clock: Clock;
   readonly tenants: Tenants;
   readonly webhooks: Webhooks;
   readonly forward: Forward;
   readonly messages: Messages;
-  /** Limits concurrent attempts, in total and per tenant. */
-  readonly slots: AttemptSlots;
   /** Whether this server still holds the tenant's lease. */
   readonly isHeld: (tenant: TenantId) => boolean;
   /** Called with the outcome of each attempt. */
   readonly onAttempt: (webhook: WebhookId, outcome: AttemptResult) => void;
   /** Called with the time at which a failed delivery is due again. */
-  readonly onRetry: (at: Instant) => void;
-  readonly onFailure: (error: unknown) => void;
+  readonly onRetry: (tenant: TenantId, at: Instant) => void;
   /** Aborted when the time for stopping is over. */
   readonly aborted: AbortSignal;
 }
 
 export type AttemptResult = 'delivered' | 'retried' | 'failed';
-
-export interface Receiver {
-  /** Deliveries may be due. */
-  nudge(): void;
-  /** Starts no more attempts. Resolves once the running ones are recorded. */
-  stop(): Promise<void>;
-}
 
 type AttemptOutcome = Outcome & { readonly flaw?: Flaw | undefined };
 
@@ -66,22 +61,38 @@ export function createReceiver(
   tools: ReceiverTools,
   { tenant: tenantId, webhook: webhookId }: TenantWebhook,
   onIdle: () => void,
-): Receiver {
+): RunningLane {
   const health = createHealth(tools.store, { tenant_id: tenantId, webhook_id: webhookId });
   /** Loaded and not yet recorded. */
   const loaded = new Set<DeliveryId>();
-  /** Deliveries that failed because of the vault itself. They stay due, and are loaded again after the next nudge. */
+  /** Deliveries that failed because of the vault itself. They stay due, and are loaded again once the lane is woken. */
   const stuck = new Set<DeliveryId>();
   /** Deliveries that ended during the current query, which may still have returned them as due. */
   const overMeanwhile = new Set<DeliveryId>();
   let ready: Row<'deliveries'>[] = [];
-  let underWay = 0;
   /** Attempts with a 410 response whose webhook is not disabled yet. No attempt starts meanwhile. */
   let disabling = 0;
   let mayHaveMore = false;
-  let isLoading = false;
+  let loading: Promise<void> | undefined;
   let isStopped = false;
-  let onStopped = () => {};
+
+  const lane = createLane(
+    tools,
+    {
+      tenant: tenantId,
+      atOnceMax: () => (disabling > 0 ? 0 : health.isFailing ? 1 : attemptsMax),
+      isReady: () => ready.length > 0,
+      claim: () => {
+        const next = ready.shift();
+        if (next === undefined) return undefined;
+        const soon = health.isFailing ? undefined : ready[attemptsMax - 1];
+        if (soon) signAhead(soon);
+        refill();
+        return () => send(next);
+      },
+    },
+    rest,
+  );
 
   async function current(): Promise<CurrentWebhook | undefined> {
     const tenant = await tools.tenants.find(tenantId);
@@ -127,19 +138,21 @@ export function createReceiver(
     ready = [];
   }
 
-  async function refill(): Promise<void> {
-    if (isLoading || isStopped) return;
-    isLoading = true;
+  function refill(): void {
+    if (!isStopped && mayHaveMore && hasRoom()) loading ??= loadAll();
+  }
+
+  async function loadAll(): Promise<void> {
     try {
       while (mayHaveMore && hasRoom() && !isStopped) {
         await load();
-        pump();
+        lane.wake();
       }
     } catch (error) {
       drop();
       tools.onFailure(error);
     } finally {
-      isLoading = false;
+      loading = undefined;
       rest();
     }
   }
@@ -150,29 +163,11 @@ export function createReceiver(
   }
 
   function rest(): void {
-    if (loaded.size > 0 || isLoading) return;
-    if (isStopped) onStopped();
-    else if (!mayHaveMore) onIdle();
+    refill();
+    if (isIdle() && !mayHaveMore) onIdle();
   }
 
-  /** May be called when there is no work. */
-  function pump(): void {
-    if (isStopped) drop();
-    while (ready.length > 0 && disabling === 0 && underWay < attemptsAtOnce()) {
-      if (!tools.slots.take(tenantId, pump)) return;
-      const next = ready.shift();
-      underWay++;
-      if (next) void deliver(next);
-      const soon = health.isFailing ? undefined : ready[attemptsMax - 1];
-      if (soon) signAhead(soon);
-    }
-    if (mayHaveMore && hasRoom()) void refill();
-    rest();
-  }
-
-  function attemptsAtOnce(): number {
-    return health.isFailing ? 1 : attemptsMax;
-  }
+  const isIdle = () => loaded.size === 0 && loading === undefined;
 
   /** Signs ahead, so that the few running attempts spend most of their time on requests. */
   function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
@@ -181,36 +176,44 @@ export function createReceiver(
   }
 
   /** The next attempt need not wait until this one is recorded, unless the receiver is gone. */
-  async function send(delivery: Row<'deliveries'>): Promise<void> {
-    let outcome: AttemptOutcome | undefined;
-    let found: CurrentWebhook | undefined;
+  async function send(delivery: Row<'deliveries'>): Promise<AttemptEnd | undefined> {
     try {
-      found = await current();
-      if (found && tools.isHeld(tenantId)) outcome = await tryOnce(delivery, found);
-      if (isGone(outcome)) disabling++;
-    } finally {
-      underWay--;
-      tools.slots.free(tenantId);
-      pump();
+      const found = await current();
+      const outcome = found && tools.isHeld(tenantId) ? await tryOnce(delivery, found) : undefined;
+      if (found && outcome && outcome.error !== 'aborted') {
+        if (isGone(outcome)) disabling++;
+        return { conclude: () => record(delivery, outcome, found) };
+      }
+    } catch (error) {
+      stuck.add(delivery.delivery_id);
+      unload(delivery);
+      throw error;
     }
+    unload(delivery);
+    return undefined;
+  }
+
+  async function record(
+    delivery: Row<'deliveries'>,
+    outcome: AttemptOutcome,
+    found: CurrentWebhook,
+  ): Promise<void> {
     try {
-      if (found && outcome && outcome.error !== 'aborted') await conclude(delivery, outcome, found);
+      await conclude(delivery, outcome, found);
+    } catch (error) {
+      stuck.add(delivery.delivery_id);
+      throw error;
     } finally {
       if (isGone(outcome)) disabling--;
+      unload(delivery);
     }
   }
 
-  async function deliver(delivery: Row<'deliveries'>): Promise<void> {
-    try {
-      await send(delivery);
-    } catch (error) {
-      stuck.add(delivery.delivery_id);
-      tools.onFailure(error);
-    } finally {
-      loaded.delete(delivery.delivery_id);
-      if (isLoading) overMeanwhile.add(delivery.delivery_id);
-      pump();
-    }
+  /** Either it is recorded, or it stays due. */
+  function unload({ delivery_id }: Row<'deliveries'>): void {
+    loaded.delete(delivery_id);
+    if (loading) overMeanwhile.add(delivery_id);
+    refill();
   }
 
   async function tryOnce(
@@ -247,7 +250,7 @@ export function createReceiver(
     if (error === undefined) await health.succeeded();
     const { state, dueAt } = await settle(tools, delivery, { ...outcome, hopeless });
     tools.onAttempt(webhookId, state === 'waiting' ? 'retried' : state);
-    if (dueAt !== undefined) tools.onRetry(dueAt);
+    if (dueAt !== undefined) tools.onRetry(tenantId, dueAt);
     if (state === 'delivered') {
       if (webhook.ordered) mayHaveMore = true;
       return;
@@ -258,18 +261,26 @@ export function createReceiver(
   }
 
   return {
-    nudge: () => {
+    tenant: tenantId,
+    wake: () => {
+      if (lane.isResting) return;
       mayHaveMore = true;
       stuck.clear();
-      void refill();
+      refill();
+      lane.wake();
     },
-    stop: () => {
+    stop: async () => {
       isStopped = true;
       drop();
-      if (loaded.size === 0 && !isLoading) return Promise.resolve();
-      return new Promise((resolve) => {
-        onStopped = resolve;
-      });
+      await lane.stop();
+      await loading;
+    },
+    idle: lane.idle,
+    get isIdle() {
+      return isIdle();
+    },
+    get isResting() {
+      return lane.isResting;
     },
   };
 }

@@ -1,8 +1,15 @@
 /** The stored form of a delivery: one event for one webhook, and the attempts so far. */
 import type { Instant } from '../../base/clock.ts';
-import type { DeliveryId, WebhookId } from '../../base/ids.ts';
+import type { DeliveryId, TenantId, WebhookId } from '../../base/ids.ts';
 import { isObject, type Json } from '../../base/json.ts';
+import type { QueueOfTenant } from '../../queue/notes.ts';
 import type { Row } from '../../store/tables.ts';
+
+/** The queue of a tenant's deliveries, as notes name it. */
+export const waitingOf = (tenant: TenantId): QueueOfTenant => ({
+  tenant,
+  work: 'waiting deliveries',
+});
 
 export interface Attempt {
   /** Milliseconds since 1970. */

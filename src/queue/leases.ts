@@ -1,9 +1,9 @@
-/** Leases: of several servers on one database, only one at a time delivers the events of a tenant. */
-import { type Clock, type Instant, instantAfter, second } from '../../base/clock.ts';
-import type { TenantId } from '../../base/ids.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
-import type { Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
+/** Leases: of several servers on one database, only one at a time works on the queue of a tenant. */
+import { type Clock, type Instant, instantAfter, second } from '../base/clock.ts';
+import type { TenantId } from '../base/ids.ts';
+import type { Quarantine } from '../rules/quarantine.ts';
+import type { Store } from '../store/store.ts';
+import type { Row } from '../store/tables.ts';
 
 /** Another server takes over this long after a server was killed. */
 export const leaseMs = 20 * second;
@@ -14,14 +14,15 @@ export const leaseMsMax = 3 * leaseMs;
 /** A lease is renewed once less than this time remains. */
 const renewalMs = 12 * second;
 
-const name = 'deliveries';
-
 /** Cached leases, including those that have ended. */
 const leasesKept = 1_000;
 
 export interface Leases {
-  /** Whether this server delivers the tenant's events, for at least several seconds. */
-  hold(tenant: TenantId): Promise<boolean>;
+  /**
+   * Whether this server works on the tenant's queue, for at least several seconds. After `taken`, another server may
+   * have worked on it since this one did.
+   */
+  hold(tenant: TenantId): Promise<'still' | 'taken' | false>;
   /** The same from memory, without a query. */
   isHeld(tenant: TenantId): boolean;
   /** Ends all leases, so that another server need not wait. */
@@ -29,6 +30,8 @@ export interface Leases {
 }
 
 export interface LeaseTools {
+  /** Of the queue. */
+  readonly name: string;
   readonly store: Store;
   readonly clock: Clock;
   /** The unique id of this server. */
@@ -37,7 +40,7 @@ export interface LeaseTools {
   readonly quarantine: Quarantine;
 }
 
-export function createLeases({ store, clock, holder, quarantine }: LeaseTools): Leases {
+export function createLeases({ name, store, clock, holder, quarantine }: LeaseTools): Leases {
   const own = new Map<TenantId, Row<'leases'>>();
   let roomy = leasesKept;
 
@@ -94,11 +97,11 @@ export function createLeases({ store, clock, holder, quarantine }: LeaseTools): 
       const now = clock.now();
       const known = own.get(tenant);
       const left = known ? known.until - now : 0;
-      if (left > renewalMs && left <= leaseMs) return true;
+      if (left > renewalMs && left <= leaseMs) return 'still';
       if (known && (await write({ ...known, until: instantAfter(now, leaseMs) }, known)))
-        return true;
+        return 'still';
       own.delete(tenant);
-      return take(tenant, now);
+      return (await take(tenant, now)) && 'taken';
     },
     isHeld: (tenant) => {
       const left = (own.get(tenant)?.until ?? 0) - clock.now();
