@@ -26,7 +26,7 @@ export function proving({ tenants, ...growing }: ProvingTools): CommitStep {
 
   async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
     const made = change.insert?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
-    if (made) return proverIn(tenant, tenants.keyringOf(made));
+    if (made) return proverIn(tenant, await tenants.keyringOf(made));
     const found = await tenants.find(tenant);
     return found && proverWith(found);
   }

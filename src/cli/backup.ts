@@ -50,6 +50,7 @@ async function copy(dataDir: string, directory: string): Promise<number> {
 }
 
 function placeOfRootKey({ rootKey, rootKeyFile }: Config): string {
-  if (rootKey !== undefined) return 'STRONGROOM_ROOT_KEY';
+  if (rootKey.source === 'environment') return 'STRONGROOM_ROOT_KEY';
+  if (rootKey.source !== 'file') return `the source ${rootKey.source}`;
   return existsSync(rootKeyFile) ? rootKeyFile : `${rootKeyFile} (missing)`;
 }

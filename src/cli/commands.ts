@@ -61,6 +61,10 @@ export const commands: CommandTable = {
     title: 'delete a key',
     load: async () => (await import('./key.ts')).keyDelete,
   },
+  'keys rotate root': {
+    title: 'replace the root key',
+    load: async () => (await import('./keys/rotate-root.ts')).keysRotateRoot,
+  },
   'logs verify': {
     title: 'prove that the audit log is as it was written',
     load: async () => (await import('./logs/verify.ts')).logsVerify,

@@ -22,6 +22,8 @@ export const groups: Readonly<Record<string, string>> = {
   tenant: 'tenants, their quotas and host names',
   'tenant hosts': 'host names that a tenant may give to its proxies',
   key: 'keys of applications, for the operator',
+  keys: 'encryption keys of the vault and its tenants',
+  'keys rotate': 'new keys in place of those in use',
   logs: 'the audit log',
   reactor: 'the code of reactors, for those who write it',
 };

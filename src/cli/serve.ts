@@ -74,10 +74,10 @@ async function lockData({ databaseUrl, dataDir, logLevel }: Config): Promise<() 
 }
 
 /** Before it listens: if that fails, the next start shows no key any more. */
-function showFirstStart({ rootKey, bootstrapped }: Process): void {
-  if (rootKey.created) {
+function showFirstStart({ roots, bootstrapped }: Process): void {
+  if (roots.chosen.created) {
     say(
-      `Created the root key (${rootKey.origin}). Back it up separately from the database: ` +
+      `Created the root key (${roots.chosen.origin}). Back it up separately from the database: ` +
         'without it nothing in this vault can ever be read again.',
     );
   }

@@ -1,4 +1,4 @@
-/** A tenant's keyring: versioned keys for each purpose, stored only when sealed by the root key. */
+/** A tenant's keyring: versioned keys for each purpose, stored only when sealed. */
 import assert from 'node:assert/strict';
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { inspect } from 'node:util';
@@ -15,7 +15,6 @@ import {
   type OpeningKeys,
   openingKeys,
   openText,
-  requireAuthentic,
   type Sealed,
   sealText,
   type VersionedKeys,
@@ -72,14 +71,14 @@ export function createKeyring(random: Random): Keyring {
   return new Keyring(byPurpose(first));
 }
 
-/** The keyring as it is stored: sealed by the root key, for one tenant. */
+/** The keyring as it is stored: sealed for one tenant, under a key that the root key wraps. */
 export function wrapKeyring(
-  root: KeyObject,
+  keys: VersionedKeys,
   tenant: TenantId,
   keyring: Keyring,
   random: Random,
 ): Sealed {
-  return sealText(rootKeys(root), bindingOf(tenant), serialize(keyring), random);
+  return sealText(keys, keyringBinding(tenant), serialize(keyring), random);
 }
 
 /** A keyring as it is stored, and whose it is. */
@@ -90,27 +89,18 @@ export interface WrappedKeyring {
 
 /**
  * Opens a keyring that {@link wrapKeyring} made.
- * @throws VaultError `integrity` if it belongs to another tenant, was altered, or is under another root key.
+ * @throws VaultError `integrity` if it belongs to another tenant, was altered, or is under another key.
  */
 export function openKeyring(
-  root: KeyObject,
+  keys: VersionedKeys,
   grant: OpeningGrant,
   { tenant, wrapped }: WrappedKeyring,
 ): Keyring {
-  const keys = rootKeysFor(root, tenant, wrapped);
-  const text = openText(openingKeys(keys, grant), bindingOf(tenant), wrapped);
+  if (keyVersionOf(wrapped) !== keys.activeVersion) {
+    throw unusable(tenant, 'is not sealed by this key');
+  }
+  const text = openText(openingKeys(keys, grant), keyringBinding(tenant), wrapped);
   return parseKeyring(tenant, text.reveal());
-}
-
-/** @throws VaultError `integrity` like {@link openKeyring}, unless a later release wrote it. */
-export function requireKeyring(root: KeyObject, { tenant, wrapped }: WrappedKeyring): void {
-  requireAuthentic(rootKeysFor(root, tenant, wrapped), bindingOf(tenant), wrapped);
-}
-
-function rootKeysFor(root: KeyObject, tenant: TenantId, wrapped: Uint8Array): VersionedKeys {
-  const keys = rootKeys(root);
-  if (keyVersionOf(wrapped) === keys.activeVersion) return keys;
-  throw unusable(tenant, 'is not sealed by this root key');
 }
 
 /** Immutable. Prints and serializes as nothing. */
@@ -234,9 +224,8 @@ function isDigestPurpose(purpose: Purpose): purpose is DigestPurpose {
 }
 
 /**
- * The root key as the envelope's keys. Its version is the start of a digest keyed by itself, so that
- * a foreign root key can be distinguished from damage, and two root keys from each other while one replaces the
- * other.
+ * A root key, or a key that one wraps, as the envelope's keys. Its version is the start of a digest keyed by itself, so
+ * that a foreign key can be distinguished from damage, and two keys from each other while one replaces the other.
  */
 export function rootKeys(root: KeyObject): VersionedKeys {
   const id = createHmac('sha256', root).update('strongroom root key id').digest().readUInt32BE(0);
@@ -248,7 +237,8 @@ export function rootKeys(root: KeyObject): VersionedKeys {
   };
 }
 
-function bindingOf(tenant: TenantId): Binding {
+/** The place of a stored keyring. */
+export function keyringBinding(tenant: TenantId): Binding {
   return { tenant, id: tenant, field: 'keyring' };
 }
 

@@ -1,10 +1,8 @@
-/** What remains of a deleted tenant, marked under the root key: the keys that would prove it are destroyed. */
-import type { KeyObject } from 'node:crypto';
+/** What remains of a deleted tenant, marked under the vault's own key: the keys that would prove it are destroyed. */
 import { isIntegrityError } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
-import { type Binding, sealsText, sealText } from './envelope.ts';
-import { rootKeys } from './keyring.ts';
+import { type Binding, sealsText, sealText, type VersionedKeys } from './envelope.ts';
 
 const text = 'deleted';
 
@@ -15,16 +13,20 @@ export interface TombstoneRow {
 }
 
 /** base64 of a sealed word that is bound to the row. */
-export function sealTombstone(root: KeyObject, tombstone: TombstoneRow, random: Random): string {
-  const sealed = sealText(rootKeys(root), bindingOf(tombstone), text, random);
+export function sealTombstone(
+  keys: VersionedKeys,
+  tombstone: TombstoneRow,
+  random: Random,
+): string {
+  const sealed = sealText(keys, bindingOf(tombstone), text, random);
   return Buffer.from(sealed).toString('base64');
 }
 
 /** False when the row was marked as deleted, or changed since, outside the vault. */
-export function isTombstone(root: KeyObject, tombstone: TombstoneRow, mark: string): boolean {
+export function isTombstone(keys: VersionedKeys, tombstone: TombstoneRow, mark: string): boolean {
   try {
     const sealed = Buffer.from(mark, 'base64');
-    return sealsText(rootKeys(root), bindingOf(tombstone), { sealed, text });
+    return sealsText(keys, bindingOf(tombstone), { sealed, text });
   } catch (error) {
     if (isIntegrityError(error)) return false;
     throw error;

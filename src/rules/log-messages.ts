@@ -118,6 +118,7 @@ export const messages = {
     update: 'Tenant updated',
     delete: 'Tenant deleted',
     purge: 'Tenant data removed',
+    rotate: 'Tenant keys sealed again under a new key',
     report: 'Tenant usage reported',
   },
   tenant_host: { create: 'Host given to the tenant', delete: 'Host taken from the tenant' },

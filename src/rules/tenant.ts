@@ -21,6 +21,16 @@ export interface Tenant {
 /** The keys of a tenant, and the id to which all that they seal is bound. */
 export type TenantKeys = Pick<Tenant, 'id' | 'keyring'>;
 
+/** A row of which a part is sealed under a key of the vault itself. */
+export interface GuardedTenantRow {
+  readonly row: Row<'tenants'>;
+  /** Part of the commit that stores the row: it conflicts if the key was replaced since. */
+  readonly guard: {
+    readonly remove: readonly Pick<Row<'vault_keys'>, 'name'>[];
+    readonly insert: readonly Row<'vault_keys'>[];
+  };
+}
+
 export interface Tenants {
   /**
    * The tenant as of at most a second ago; `undefined` if there is none, or if its row was altered outside the vault.
@@ -30,16 +40,20 @@ export interface Tenants {
   /** The same from memory: `undefined` also if the tenant would have to be read. */
   known(id: TenantId): Tenant | undefined;
   /** A tenant with keys of its own that is yet to be stored. */
-  draft(tenant: { readonly name: string; readonly type: TenantType }): {
-    readonly tenant: Tenant;
-    readonly row: Row<'tenants'>;
-  };
-  /** Of a row that is about to be stored. @throws VaultError `integrity` when the keyring is that of another tenant. */
-  keyringOf(row: Row<'tenants'>): Keyring;
+  draft(tenant: {
+    readonly name: string;
+    readonly type: TenantType;
+  }): Promise<GuardedTenantRow & { readonly tenant: Tenant }>;
+  /**
+   * Of a row that is about to be stored.
+   * @throws VaultError `integrity` when the keyring is that of another tenant; `unavailable` while the source of the
+   * root key cannot be reached.
+   */
+  keyringOf(row: Row<'tenants'>): Promise<Keyring>;
   /** The row of a deleted tenant, with a mark that only the vault can create. */
-  tombstone(row: Omit<Row<'tenants'>, 'proof'>): Row<'tenants'>;
+  tombstone(row: Omit<Row<'tenants'>, 'proof'>): Promise<GuardedTenantRow>;
   /** False for a row that is not marked as deleted, or was marked outside the vault. */
-  isTombstone(row: Unproven<'tenants'>): boolean;
+  isTombstone(row: Unproven<'tenants'>): Promise<boolean>;
   /**
    * The rows of all tenants that are not deleted, altered or not, only to show them to the operator: no request or job
    * reads all of them.

@@ -1,11 +1,11 @@
 /** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
 
 import { setTimeout as timeout } from 'node:timers/promises';
+import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { reasonOf } from '../base/errors.ts';
 import { createTimedUuids } from '../base/ids.ts';
 import type { Metrics } from '../base/telemetry/metrics.ts';
 import { createRareWarning } from '../base/telemetry/rare-warning.ts';
-import { vaultName } from '../keys/vault-name.ts';
 import { createForward } from '../outbound/forward.ts';
 import { createLeases } from '../queue/leases.ts';
 import { createSlots } from '../queue/slots.ts';
@@ -39,7 +39,8 @@ const limits = {
 };
 
 export interface DeliveringTools
-  extends Pick<Process, 'store' | 'tenants' | 'rootKey' | 'clock' | 'random' | 'log'> {
+  extends Pick<Process, 'store' | 'tenants' | 'clock' | 'random' | 'log'> {
+  readonly vaultKeys: VaultKeys;
   readonly metrics: Pick<Metrics, 'count' | 'delivery'>;
   /** The name of this server in leases, made at its start. */
   readonly holder: string;
@@ -72,7 +73,7 @@ export function createDelivering(
     newDeliveryId: createTimedUuids(random),
     webhooks: createWebhooks({ store, clock, quarantine }),
     withNames: createNames({ store, clock }),
-    forward: createForward({ ...config.outbound, vaultName: vaultName(tools.rootKey.key) }, limits),
+    forward: createForward({ ...config.outbound, vaultName: tools.vaultKeys.name }, limits),
     messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
     recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),

@@ -6,7 +6,6 @@ import type { Log, LogFields } from '../base/telemetry/log.ts';
 import type { Counts, Metrics } from '../base/telemetry/metrics.ts';
 import type { WindowState } from '../base/window-counter.ts';
 import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
-import type { LocalRootKey } from '../keys/root-key.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
 import type { Isolation } from '../reactors/sandbox/isolation.ts';
 import type { Change } from '../store/change.ts';
@@ -15,13 +14,15 @@ import type { ChainedEntry } from '../store/log-chain/entries.ts';
 import type { StoreHealth } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import type { Config } from './config/config.ts';
+import type { VaultKeyCalls } from './remote-vault-keys.ts';
 import type { RequestWorkerConfig } from './request-worker.ts';
 
 /** What a thread is made of: plain data, and memory that all threads share. */
 export interface ThreadData {
   readonly config: RequestWorkerConfig &
     Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
-  readonly rootKey: LocalRootKey;
+  /** The public name of the vault. */
+  readonly vaultName: string;
   readonly epochs: SharedArrayBuffer;
   /** Found once, by the process. */
   readonly isolation: Isolation | undefined;
@@ -50,7 +51,7 @@ export interface ThreadCalls {
 }
 
 /** Requests from a thread to the process, which holds these parts once. */
-export interface ProcessCalls {
+export interface ProcessCalls extends VaultKeyCalls {
   /** Of the embedded engine. */
   writerPort(): Promise<MessagePort>;
   ping(): Promise<StoreHealth>;

@@ -1,6 +1,7 @@
 /** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
 import { dirname, resolve } from 'node:path';
-import { checkRootKey, hasNoRootKey } from '../access/tenants/root-key-check.ts';
+import { hasNoRootKey, openVaultKeys } from '../access/keyrings/open-vault-keys.ts';
+import type { ProcessVaultKeys, VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { underStorageQuotas } from '../access/tenants/storage-quotas.ts';
 import { createTenants } from '../access/tenants/tenants.ts';
 import { createOwnNotes, type OwnNotes } from '../audit/own-notes.ts';
@@ -8,7 +9,7 @@ import { type ProvingTools, proving } from '../audit/proving.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { newUuid } from '../base/ids.ts';
 import { pooledRandom, type Random } from '../base/random.ts';
-import { type LocalRootKey, loadRootKey } from '../keys/root-key.ts';
+import { openRootKeys, type RootKeys } from '../keys/root/sources.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import { attachStore, openStore } from '../store/open/open.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
@@ -25,7 +26,8 @@ export interface Vault {
   /** The same with more steps, for requests. */
   readonly storeWith: StoreWith;
   readonly tenants: Tenants;
-  readonly rootKey: LocalRootKey;
+  readonly roots: RootKeys;
+  readonly vaultKeys: ProcessVaultKeys;
   readonly clock: Clock;
   readonly random: Random;
   /** Of all threads of the process, where this one opened the vault. */
@@ -33,16 +35,11 @@ export interface Vault {
   close(): Promise<void>;
 }
 
-/** The start is refused: the root key is not the one that sealed what is stored. */
-export class ForeignRootKeyError extends Error {
-  constructor(origin: string) {
-    super(
-      `The root key (${origin}) does not open the keys stored in this database: it is another ` +
-        'root key than the one they were sealed with, or the database was altered. Restore the right ' +
-        'root key from its backup. Nothing was changed.',
-    );
-    this.name = 'ForeignRootKeyError';
-  }
+type VaultParts = Pick<Vault, 'store' | 'storeWith' | 'tenants' | 'clock' | 'random'>;
+
+/** On another thread, without a root key. */
+export interface AttachedVault extends VaultParts, Pick<Vault, 'close'> {
+  readonly vaultKeys: VaultKeys;
 }
 
 export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGroup'> {
@@ -55,22 +52,22 @@ export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGrou
 
 export interface AttachedVaultOptions
   extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
-  readonly rootKey: LocalRootKey;
+  readonly vaultKeys: VaultKeys;
   readonly clock: Clock;
   /** Called with each note of a grown log that the thread has stored. */
   readonly onNoted: ProvingTools['onNoted'];
 }
 
-/** The vault on another thread of the process that opened it, and has proved its root key. */
+/** The vault on another thread of the process that opened it, has proved its root key, and keeps it. */
 export async function attachVault(
   { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
-  { rootKey, clock, onNoted, ...attaching }: AttachedVaultOptions,
-): Promise<Omit<Vault, 'ownNotes'>> {
+  { vaultKeys, clock, onNoted, ...attaching }: AttachedVaultOptions,
+): Promise<AttachedVault> {
   const random = pooledRandom();
   const newStreamId = () => newUuid(random);
   const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId, clock });
-  const tenants = createTenants({ store, rootKey, clock, random });
-  return vaultOf({ store, tenants, rootKey, clock, random, onNoted });
+  const tenants = createTenants({ store, vaultKeys, clock, random });
+  return { ...vaultOf({ store, tenants, clock, random, onNoted }), vaultKeys };
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
@@ -92,23 +89,25 @@ export async function openVault(
     onCommitted,
     onGroup,
   });
+  let roots: RootKeys | undefined;
   try {
     const isEmpty = await hasNoRootKey(store);
     if (isEmpty) makePlaceOfRootKey(config);
-    const rootKey = loadRootKey({
-      text: config.rootKey,
-      file: config.rootKeyFile,
-      createIfMissing: isEmpty,
-      random,
-    });
-    const proof = await checkRootKey({ store, rootKey, clock, random });
-    if (proof === 'foreign') throw new ForeignRootKeyError(rootKey.origin);
+    const { rootKey } = config;
+    roots = await openRootKeys({ ...rootKey, createIfMissing: isEmpty, clock, random });
+    const opened = roots;
+    const { vaultKeys, proof } = await openVaultKeys({ store, roots, clock, random });
     if (proof === 'altered') onAlteredCheck?.();
-    const tenants = createTenants({ store, rootKey, clock, random });
+    const tenants = createTenants({ store, vaultKeys, clock, random });
     const ownNotes = createOwnNotes();
-    const onNoted = ownNotes.add;
-    return { ...vaultOf({ store, tenants, rootKey, clock, random, onNoted }), ownNotes };
+    const vault = vaultOf({ store, tenants, clock, random, onNoted: ownNotes.add });
+    const close = async () => {
+      opened.close();
+      await vault.close();
+    };
+    return { ...vault, roots, vaultKeys, ownNotes, close };
   } catch (error) {
+    roots?.close();
     await store.close();
     throw error;
   }
@@ -120,11 +119,8 @@ function vaultOf({
   clock,
   random,
   onNoted,
-  ...parts
-}: Omit<Vault, 'storeWith' | 'close' | 'ownNotes'> & Pick<ProvingTools, 'onNoted'>): Omit<
-  Vault,
-  'ownNotes'
-> {
+}: Pick<VaultParts, 'store' | 'tenants' | 'clock' | 'random'> &
+  Pick<ProvingTools, 'onNoted'>): VaultParts & Pick<Vault, 'close'> {
   const subscriptions = createSubscriptions({ store, tenants, clock });
   const storeWith = storeWithSteps(store, {
     deriveEvents: derivingEvents({ tenants, subscriptions, random }),
@@ -132,7 +128,7 @@ function vaultOf({
     limitStorage: underStorageQuotas({ store, tenants, clock }),
   });
   const close = () => store.close();
-  return { ...parts, store: storeWith({}), storeWith, tenants, clock, random, close };
+  return { store: storeWith({}), storeWith, tenants, clock, random, close };
 }
 
 /**
@@ -140,6 +136,6 @@ function vaultOf({
  * directory that an operator named for the key is not made: its name may be misspelled.
  */
 function makePlaceOfRootKey({ dataDir, rootKey, rootKeyFile }: Config): void {
-  if (rootKey !== undefined || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
+  if (rootKey.source !== 'file' || resolve(dirname(rootKeyFile)) !== resolve(dataDir)) return;
   makePrivateDirectory(dataDir);
 }

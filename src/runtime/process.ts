@@ -22,7 +22,6 @@ import { createMetrics, type ProcessMetrics } from '../base/telemetry/metrics.ts
 import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 import type { HostHealth } from '../base/telemetry/store-work.ts';
 import { endOfCertificate } from '../keys/tls-pair.ts';
-import { vaultName } from '../keys/vault-name.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createForward } from '../outbound/forward.ts';
 import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
@@ -190,7 +189,7 @@ function openReactorRuns(
   const runs = createWaitingRuns({
     ...tools,
     code,
-    forward: createForward({ ...outbound, vaultName: vaultName(tools.rootKey.key) }),
+    forward: createForward({ ...outbound, vaultName: tools.vaultKeys.name }),
     admitLog: createAdmitLog(clock),
     storedBytes: createStoredBytes(tools),
     openEncrypted: createOpenEncrypted(tools),
@@ -261,7 +260,7 @@ function alertOfAlteredCheck({ log, metrics }: Telemetry): void {
   metrics.count('integrity_failures');
   log.error(
     'the row that proves the root key was altered outside the vault; the keys of a tenant prove it instead. ' +
-      'Remove the row root_key.check from vault_keys, and start again',
+      "The vault's own key is missing: restore the rows root.* of vault_keys from a backup",
   );
 }
 
@@ -277,8 +276,8 @@ async function warnOfExposedRootKey({ store }: Vault, config: Config, log: Log):
 function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | undefined {
   const { checkpointSink } = config;
   if (checkpointSink === undefined) return undefined;
-  const name = vaultName(vault.rootKey.key);
-  const outbound = createOutbound(createForward({ ...config.outbound, vaultName: name }));
+  const vaultName = vault.vaultKeys.name;
+  const outbound = createOutbound(createForward({ ...config.outbound, vaultName }));
   const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
   vault.store.subscribe(sink.take);
   return sink;

@@ -13,6 +13,7 @@ import type { ChainedEntry } from '../store/log-chain/entries.ts';
 import type { StoreWith } from './commit-steps.ts';
 import type { ProcessCalls, ThreadData } from './messages.ts';
 import { attachVault } from './open-vault.ts';
+import { remoteVaultKeys } from './remote-vault-keys.ts';
 import type { RequestWorkerTools } from './request-worker.ts';
 
 type ProcessRpc = ThreadRpc<ProcessCalls>;
@@ -24,10 +25,10 @@ export interface Remote extends RequestWorkerTools {
 }
 
 export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Remote> {
-  const { config, rootKey } = data;
+  const { config } = data;
   const { counts, ...counted } = createThreadMetrics();
   const vault = await attachVault(config, {
-    rootKey,
+    vaultKeys: remoteVaultKeys(rpc, data.vaultName),
     clock: data.clock ? new SharedClock(data.clock) : systemClock,
     epochs: createEpochs(data.epochs),
     threads: config.threads,

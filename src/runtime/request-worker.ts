@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Authenticate, createAuthentication } from '../access/authenticate.ts';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { createCallerOfProxy } from '../access/proxy-caller.ts';
 import { createApi } from '../api/all.ts';
 import type { Section } from '../api/declaration/operation.ts';
@@ -25,7 +26,6 @@ import type { Route } from '../http/protocol/route.ts';
 import { calls } from '../http/proxy/methods.ts';
 import { createServer } from '../http/server.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
-import { vaultName } from '../keys/vault-name.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createCollector } from '../outbound/collector.ts';
 import { createForward, type ForwardOptions } from '../outbound/forward.ts';
@@ -69,16 +69,9 @@ export interface RequestWorker {
 export interface RequestWorkerTools
   extends Pick<
     Process,
-    | 'store'
-    | 'storeWith'
-    | 'tenants'
-    | 'rootKey'
-    | 'clock'
-    | 'random'
-    | 'log'
-    | 'isolation'
-    | 'processes'
+    'store' | 'storeWith' | 'tenants' | 'clock' | 'random' | 'log' | 'isolation' | 'processes'
   > {
+  readonly vaultKeys: VaultKeys;
   readonly metrics: Metrics;
   readonly shared: Pick<Shared, 'attempts' | 'onFailedAuthentication' | 'pageEnds'>;
   /** Absent if only one thread serves requests. */
@@ -118,7 +111,7 @@ export async function createRequestWorker(
   { requestTimeoutMs }: RequestWorkerOptions = {},
 ): Promise<RequestWorker> {
   const { random, metrics, log } = untraced;
-  const outboundOptions = { ...config.outbound, vaultName: vaultName(untraced.rootKey.key) };
+  const outboundOptions = { ...config.outbound, vaultName: untraced.vaultKeys.name };
   const spans = openSpans(untraced, config, outboundOptions);
   const tracing = createTracing(random, spans);
   const processorTime = createProcessorTime();

@@ -3,10 +3,12 @@ import assert from 'node:assert/strict';
 import type { Limiter } from '../store/limiter.ts';
 import type { LookUp, ProcessCalls } from './messages.ts';
 import type { Process } from './process.ts';
+import { vaultKeyCalls } from './remote-vault-keys.ts';
 
 /** Makes the calls of one thread. What it holds, such as its turn to look a key up, it loses with its end. */
 export function createSharedCalls(process: Process): (ended: Promise<unknown>) => ProcessCalls {
   const { store, log, metrics, shared, ownNotes } = process;
+  const keyCalls = vaultKeyCalls(process.vaultKeys);
   const limiters = new Map<string, Limiter>();
 
   return (ended) => {
@@ -16,6 +18,7 @@ export function createSharedCalls(process: Process): (ended: Promise<unknown>) =
       for (const finish of lookUps.values()) finish();
     });
     return {
+      ...keyCalls,
       writerPort: () => {
         assert(store.writerPort, 'only the embedded engine has a writer');
         return store.writerPort();

@@ -7,18 +7,24 @@ import type { ThreadData } from './messages.ts';
 import type { Process } from './process.ts';
 
 export function threadDataOf(
-  { rootKey, clock, store, isolation, budgetMemory }: Process,
+  { vaultKeys, clock, store, isolation, budgetMemory }: Process,
   config: Config,
   requestTimeoutMs?: number,
 ): ThreadData {
   const memory = clock instanceof SharedClock ? clock.memory : undefined;
   assert(memory || clock === systemClock, 'threads share no other clock');
   // What only the process needs stays there: what opens the vault, and what does not cross.
-  const { rootKey: _key, bootstrap: _bootstrap, checkpointSink: _sink, ...rest } = config;
+  const {
+    rootKey: _key,
+    rootKeyFile: _file,
+    bootstrap: _bootstrap,
+    checkpointSink: _sink,
+    ...rest
+  } = config;
   const epochs = store.epochs.memory;
   return {
     config: rest,
-    rootKey,
+    vaultName: vaultKeys.name,
     isolation,
     epochs,
     clock: memory,

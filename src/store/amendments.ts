@@ -15,6 +15,7 @@ const amendments = {
   event_sequences: { set: ['last', 'ended_at'], was: ['last'] },
   deliveries: { set: ['state', 'due_at', 'attempts'], was: ['state', 'due_at'] },
   leases: { set: ['holder', 'until'], was: ['holder', 'until'] },
+  vault_keys: { set: ['private_key'], was: ['private_key'] },
 } as const satisfies Record<string, AmendmentSpec>;
 
 export type AmendedTable = keyof typeof amendments;

@@ -48,7 +48,7 @@ export interface Bookkeeping {
 }
 
 /** No other table is written without an entry. */
-export type BookkeptTable = AmendedTable | 'due_work' | 'vault_keys' | 'webhook_failures';
+export type BookkeptTable = AmendedTable | 'due_work' | 'webhook_failures';
 
 /** For a key, also the id that the log uses. */
 export type RemovedRow<T extends Table> = T extends VersionedTable

@@ -48,10 +48,10 @@ onBothEngines('caches', (engine) => {
   test('an opened keyring is kept for an hour at most, and goes with a change of its tenant', async (t) => {
     const vault = await startVault(t, engine);
     const { id } = await newTenant(vault);
-    const { store, rootKey, random } = vault.running.vault;
+    const { store, vaultKeys, random } = vault.running.vault;
     const { clock } = vault;
     const { observed, advance } = withOwnEpochs(store);
-    const tenants = createTenants({ store: observed, rootKey, clock, random });
+    const tenants = createTenants({ store: observed, vaultKeys, clock, random });
     const ring = async () => (await tenants.find(id))?.keyring;
     const first = await ring();
     clock.advance(hour / 2);

@@ -1,4 +1,4 @@
-/** Keyrings: one tenant's, under one root key, with a key of its own for every purpose. */
+/** Keyrings: one tenant's, under one key, with a key of its own for every purpose. */
 
 import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
@@ -13,6 +13,7 @@ import {
   type Keyring,
   openKeyring,
   purposes,
+  rootKeys,
   sealingPurposes,
   secretPurposes,
   wrapKeyring,
@@ -22,7 +23,7 @@ import { testGrant } from '../support/openings.ts';
 
 const random = pooledRandom();
 const rootBytes = randomBytes(32);
-const root = createSecretKey(rootBytes);
+const root = rootKeys(createSecretKey(rootBytes));
 const tenant = newUuid<TenantId>(random);
 const integrity = { name: 'VaultError', code: 'integrity' };
 const binding = { tenant, id: 'token-1', field: 'data' };
@@ -109,11 +110,11 @@ suite('a wrapped keyring', () => {
     );
   });
 
-  test('does not open under another root key, and says that this is why', () => {
-    const other = createSecretKey(randomBytes(32));
+  test('does not open under another key, and says that this is why', () => {
+    const other = rootKeys(createSecretKey(randomBytes(32)));
     assert.throws(() => openKeyring(other, testGrant, { tenant, wrapped }), {
       ...integrity,
-      message: `the keyring of tenant ${tenant} is not sealed by this root key`,
+      message: `the keyring of tenant ${tenant} is not sealed by this key`,
     });
   });
 
@@ -139,13 +140,13 @@ suite('a wrapped keyring', () => {
   test('is refused when it holds what this release cannot read, instead of losing it', () => {
     const id = keyVersionOf(wrapped);
     assert(id !== undefined);
-    const rootKeys = { purpose: 'keyring', activeVersion: id, at: () => new AeadKey(rootBytes) };
+    const keys = { purpose: 'keyring', activeVersion: id, at: () => new AeadKey(rootBytes) };
     const place = { tenant, id: tenant, field: 'keyring' };
-    const stored = JSON.parse(openText(openingKeys(rootKeys, testGrant), place, wrapped).reveal());
+    const stored = JSON.parse(openText(openingKeys(keys, testGrant), place, wrapped).reveal());
     const openedAs = (content: object) =>
       openKeyring(root, testGrant, {
         tenant,
-        wrapped: sealText(rootKeys, place, JSON.stringify(content), random),
+        wrapped: sealText(keys, place, JSON.stringify(content), random),
       });
     assert.doesNotThrow(() => openedAs(stored));
     const [active] = stored.search;

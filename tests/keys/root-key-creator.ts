@@ -1,7 +1,8 @@
 /** One of several threads that create the same root key file at the same moment. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../../src/base/clock.ts';
 import { pooledRandom } from '../../src/base/random.ts';
-import { loadRootKey } from '../../src/keys/root-key.ts';
+import { openRootKeys } from '../../src/keys/root/sources.ts';
 
 const { file, gate, threads } = workerData as { file: string; gate: Int32Array; threads: number };
 
@@ -12,5 +13,14 @@ if (Atomics.add(gate, 0, 1) + 1 === threads) {
 }
 Atomics.wait(gate, 1, 0);
 
-const { key, created } = loadRootKey({ file, createIfMissing: true, random: pooledRandom() });
-parentPort?.postMessage({ key: key.export().toString('hex'), created });
+const { chosen } = await openRootKeys({
+  source: 'file',
+  read: () => undefined,
+  environment: {},
+  file,
+  createIfMissing: true,
+  clock: systemClock,
+  random: pooledRandom(),
+});
+const { keyId: key } = await chosen.current();
+parentPort?.postMessage({ key, created: chosen.created });

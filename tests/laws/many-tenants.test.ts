@@ -1,8 +1,8 @@
 /** With many tenants: what a start, an idle job and a cache cost goes by what is used, not by how many there are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { hasNoRootKey, openVaultKeys } from '../../src/access/keyrings/open-vault-keys.ts';
 import { bootstrap } from '../../src/access/tenants/bootstrap.ts';
-import { checkRootKey, hasNoRootKey } from '../../src/access/tenants/root-key-check.ts';
 import { createTenants } from '../../src/access/tenants/tenants.ts';
 import { setQuotas } from '../../src/access/tenants/update.ts';
 import { day, hour, minute } from '../../src/base/clock.ts';
@@ -18,7 +18,7 @@ import { startVault, type TestVault, threads } from '../support/vault.ts';
 
 /** The vault's own parts over a store that counts what is read. */
 function counted({ running, clock }: TestVault) {
-  const { store, rootKey, random } = running.vault;
+  const { store, roots, vaultKeys, random } = running.vault;
   const read = { queries: 0, rows: 0, tenants: new Set<string>() };
   const noting = <R>(rows: R[]): R[] => {
     read.queries += 1;
@@ -36,15 +36,15 @@ function counted({ running, clock }: TestVault) {
     select: async (query) => noting(await store.select(query)),
     scan: async (query) => noting(await store.scan(query)),
   };
-  const tenants = createTenants({ store: counting, rootKey, clock, random });
-  return { read, tools: { store: counting, tenants, rootKey, clock, random } };
+  const tenants = createTenants({ store: counting, vaultKeys, clock, random });
+  return { read, tools: { store: counting, tenants, roots, vaultKeys, clock, random } };
 }
 
 /** What a start reads, and one run of every job. */
 async function readAtStart(vault: TestVault) {
   const { read, tools } = counted(vault);
   assert.equal(await hasNoRootKey(tools.store), false);
-  assert.equal(await checkRootKey(tools), 'proven');
+  assert.equal((await openVaultKeys(tools)).proof, 'proven');
   await bootstrap(tools, { tenant: 'default', type: 'test', key: undefined });
   const timer = { now: () => 0, pause: async () => undefined };
   for (const job of jobsOf({ ...tools, timer }, undefined, vault.running.vault.reactorRuns)) {
@@ -173,9 +173,9 @@ onBothEngines('with many tenants', (engine) => {
     const ids = [await newTenant(vault), await newTenant(vault), await newTenant(vault)].map(
       ({ id }) => id,
     );
-    const { store, rootKey, random } = vault.running.vault;
+    const { store, vaultKeys, random } = vault.running.vault;
     const { clock } = vault;
-    const tenants = createTenants({ store, rootKey, clock, random, cachedMax: 2 });
+    const tenants = createTenants({ store, vaultKeys, clock, random, cachedMax: 2 });
     const keyringOf = async (at: number) => (await tenants.find(ids[at] as never))?.keyring;
     const first = await keyringOf(0);
     assert.equal(await keyringOf(0), first);

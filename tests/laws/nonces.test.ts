@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyVersionOf } from '../../src/keys/envelope.ts';
+import { readStored } from '../../src/keys/root/wrapped.ts';
 import { type SqlValue, shapes } from '../../src/store/tables.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { linesSent } from '../support/lines.ts';
@@ -48,8 +49,14 @@ onBothEngines('sealed values', (engine) => {
       for (const row of await rowsOf(engine, vault.place, name)) {
         for (const column of sealedColumns) {
           const sealed = (row as unknown as Record<string, SqlValue>)[column];
-          assert.ok(sealed instanceof Uint8Array && keyVersionOf(sealed) !== undefined, column);
-          nonces.push(Buffer.from(sealed.subarray(nonceAt.from, nonceAt.to)).toString('hex'));
+          assert.ok(sealed instanceof Uint8Array, column);
+          const stored = readStored(sealed);
+          assert.ok(stored && keyVersionOf(stored.sealed) !== undefined, column);
+          nonces.push(
+            Buffer.from(stored.sealed.subarray(nonceAt.from, nonceAt.to)).toString('hex'),
+          );
+          // A wrapped key begins with its nonce.
+          if (stored.header) nonces.push(Buffer.from(stored.header.blob).toString('hex', 0, 24));
           tables.add(name);
         }
       }

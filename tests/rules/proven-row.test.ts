@@ -88,8 +88,9 @@ const lookers: Readonly<Record<string, string>> = {
   'src/rules/proven-row.ts': 'proves it',
   'src/rules/offset-page.ts': 'seals a cursor of the column by which the database has ordered',
   'src/access/tenants/tenants.ts': 'opens the keyring in it, which proves it, and deletion marks',
-  'src/access/tenants/root-key-check.ts': 'opens what the root key has sealed in it',
-  'src/cli/doctor/database.ts': 'opens what the root key has sealed in it',
+  'src/access/keyrings/open-vault-keys.ts': 'opens what the root key protects in it',
+  'src/access/keyrings/rotate-root.ts': 'finds which key protects it, before it proves it',
+  'src/cli/doctor/root-key.ts': 'opens what the root key has sealed in it',
   'src/cli/logs/state.ts': 'compares it with the log',
   'src/runtime/metrics-address.ts': 'counts the tokens of tenants that it does not call deleted',
   'src/http/handle-request.ts':

@@ -1,28 +1,33 @@
 /** The key that signs webhooks: one for the vault, made once, sealed by the root key. */
 import assert from 'node:assert/strict';
-import { createSecretKey, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import { ForeignRootKeyError, openVaultKeys } from '../../src/access/keyrings/open-vault-keys.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { pooledRandom } from '../../src/base/random.ts';
-import type { LocalRootKey } from '../../src/keys/root-key.ts';
+import { openRootKeys } from '../../src/keys/root/sources.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createSigningKey } from '../../src/webhooks/deliveries/signing-key.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { rowsOf } from '../support/rows.ts';
 import { startVault } from '../support/vault.ts';
 
-const rootKey = (): LocalRootKey => ({
-  key: createSecretKey(randomBytes(32)),
-  origin: 'a test',
-  created: false,
-});
+const newRootKey = () => randomBytes(32).toString('base64');
 
-const tools = (store: Store, root: LocalRootKey) => ({
-  store,
-  rootKey: root,
-  clock: systemClock,
-  random: pooledRandom(),
-});
+/** Those of a server with this root key. */
+async function tools(store: Store, rootKey: string) {
+  const parts = { store, clock: systemClock, random: pooledRandom() };
+  const roots = await openRootKeys({
+    ...parts,
+    source: 'environment',
+    read: () => rootKey,
+    environment: {},
+    file: '',
+    createIfMissing: true,
+  });
+  const { vaultKeys } = await openVaultKeys({ ...parts, roots });
+  return { ...parts, vaultKeys };
+}
 
 async function twoServers(engine: Engine, t: Parameters<Engine['place']>[0]) {
   const place = await engine.place(t);
@@ -36,30 +41,34 @@ async function twoServers(engine: Engine, t: Parameters<Engine['place']>[0]) {
 onBothEngines('the key that signs webhooks', (engine) => {
   test('two servers that make it at the same time have the same one, and so has every later start', async (t) => {
     const { place, stores } = await twoServers(engine, t);
-    const root = rootKey();
+    const root = newRootKey();
+    const servers = await Promise.all(stores.map((store) => tools(store, root)));
     const keys = await Promise.all(
-      stores.flatMap((store) => [
-        createSigningKey(tools(store, root))(),
-        createSigningKey(tools(store, root))(),
-      ]),
+      servers.flatMap((server) => [createSigningKey(server)(), createSigningKey(server)()]),
     );
-    const later = await createSigningKey(tools(stores[0], root))();
+    const later = await createSigningKey(await tools(stores[0], root))();
     assert.equal(new Set([...keys, later].map(({ publicKey }) => publicKey)).size, 1);
-    assert.equal((await rowsOf(engine, place, 'vault_keys')).length, 1);
+    const names = (await rowsOf(engine, place, 'vault_keys')).map(({ name }) => name);
+    assert.deepEqual(names.sort(), ['root.1', 'webhooks.v1']);
   });
 
-  test('it is sealed, and opens under no other root key, nor altered', async (t) => {
+  test('it is sealed, and opens neither with another root key nor altered', async (t) => {
     const { place, stores } = await twoServers(engine, t);
-    const root = rootKey();
-    await createSigningKey(tools(stores[0], root))();
-    const [row] = await rowsOf(engine, place, 'vault_keys');
+    const root = newRootKey();
+    await createSigningKey(await tools(stores[0], root))();
+    const row = (await rowsOf(engine, place, 'vault_keys')).find(
+      ({ name }) => name === 'webhooks.v1',
+    );
     assert.doesNotMatch(Buffer.from(row?.private_key ?? '').toString('latin1'), /PRIVATE KEY/);
     const integrity = { code: 'integrity' };
-    await assert.rejects(createSigningKey(tools(stores[1], rootKey()))(), integrity);
+    await assert.rejects(tools(stores[1], newRootKey()), ForeignRootKeyError);
     const cut =
       engine.name === 'sqlite' ? 'substr(private_key, 2)' : 'substring(private_key from 2)';
-    await engine.run(place, `update vault_keys set private_key = ${cut}`);
-    await assert.rejects(createSigningKey(tools(stores[1], root))(), integrity);
+    await engine.run(
+      place,
+      `update vault_keys set private_key = ${cut} where name = 'webhooks.v1'`,
+    );
+    await assert.rejects(createSigningKey(await tools(stores[0], root))(), integrity);
   });
 
   test('200: anybody reads its public half as text; the next start shows the same', async (t) => {

@@ -62,7 +62,11 @@ export async function createTenantWithKey(
 ): Promise<Bootstrapped> {
   const { store, tenants, clock, random } = tools;
   const now = clock.now();
-  const { tenant, row: tenantRow } = tenants.draft({
+  const {
+    tenant,
+    row: tenantRow,
+    guard,
+  } = await tenants.draft({
     name: settings.tenant,
     type: settings.type,
   });
@@ -73,7 +77,9 @@ export async function createTenantWithKey(
     supplied: settings.key,
   });
   const outcome = await store.commit({
+    remove: { vault_keys: guard.remove },
     insert: {
+      vault_keys: guard.insert,
       tenants: [tenantRow],
       applications: [row],
       api_keys: [key.row],
@@ -103,7 +109,8 @@ export async function createTenantWithKey(
   if (conflict?.startsWith('api_keys')) {
     throw new VaultError('conflict', { public: 'This key already exists.' });
   }
-  // Another tenant's id has the same prefix as the drawn one, so rows could not tell the two apart.
+  // Another tenant's id has the same prefix as the drawn one, so rows could not tell the two apart, or the key of the
+  // vault was replaced since.
   if (conflict !== undefined) return createTenantWithKey(tools, settings);
   return { tenant, newKey: settings.key === undefined ? key.text : undefined };
 }

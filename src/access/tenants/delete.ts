@@ -34,10 +34,14 @@ export function deleteTenant(
     const checkpoint = await draftCheckpoint(store, actor.tenant, newest, now);
     const row = await tenantRowOf(tenants, actor.tenant);
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'delete' } as const;
+    const tombstone = await tenants.tombstone(deleted(row, now));
+    const { guard } = tombstone;
     return {
       change: {
-        replace: { tenants: [tenants.tombstone(deleted(row, now))] },
+        remove: { vault_keys: guard.remove },
+        replace: { tenants: [tombstone.row] },
         insert: {
+          vault_keys: guard.insert,
           ...(checkpoint && { checkpoints: [checkpoint] }),
           due_work: [{ tenant_id: row.tenant_id, work: 'tenant', due_at: now }],
         },
@@ -88,7 +92,7 @@ export async function purgeDeletedTenants(
   const purge = async ({ tenant_id: tenant, due_at }: Row<'due_work'>) => {
     const row = await store.get('tenants', { tenant_id: tenant });
     if (row === undefined) return undefined;
-    if (!tenants.isTombstone(row)) throw notDeleted(tenant);
+    if (!(await tenants.isTombstone(row))) throw notDeleted(tenant);
     const removed = await purgeSome({ store, clock }, tenant, rowsMax);
     if (removed === undefined && due_at <= now - lateMs) {
       await store.record({ remove: { due_work: await store.select(workOfTenant(tenant)) } });

@@ -5,8 +5,8 @@ import { anyProductionTenant } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 
 export interface RootKeyPlace {
-  /** The key itself, where it is in the environment. */
-  readonly rootKey: string | undefined;
+  /** Which source it comes from. */
+  readonly rootKey: { readonly source: string };
   readonly rootKeyFile: string;
   /** Where the embedded engine has its database. */
   readonly dataDir: string;
@@ -17,7 +17,7 @@ export async function isRootKeyBesideProduction(
   store: Pick<Store, 'engine' | 'select'>,
   { rootKey, rootKeyFile, dataDir }: RootKeyPlace,
 ): Promise<boolean> {
-  if (store.engine !== 'sqlite' || rootKey !== undefined) return false;
+  if (store.engine !== 'sqlite' || rootKey.source !== 'file') return false;
   if (!existsSync(rootKeyFile)) return false;
   // Links are followed: what counts is where the bytes are.
   if (!realpathSync(rootKeyFile).startsWith(`${realpathSync(dataDir)}${sep}`)) return false;

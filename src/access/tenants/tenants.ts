@@ -5,17 +5,16 @@ import { isIntegrityError } from '../../base/errors.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
-import { createKeyring, type Keyring, openKeyring, wrapKeyring } from '../../keys/keyring.ts';
-import type { LocalRootKey } from '../../keys/root-key.ts';
-import { isTombstone, sealTombstone } from '../../keys/tombstone.ts';
-import { grantOf } from '../../rules/openings.ts';
-import { ifProven, proven, provenText } from '../../rules/proven-row.ts';
+import { createKeyring, type Keyring } from '../../keys/keyring.ts';
+import { ifProven, proven } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
+import { tombstoneOf } from '../keyrings/tombstone-row.ts';
+import { guardedBy, type VaultKeys } from '../keyrings/vault-keys.ts';
 
 /** A change made by another process is noticed within a second: half of it is for the reading itself. */
 const staleMsMax = second / 2;
@@ -28,7 +27,7 @@ const keyringAgeMsMax = hour;
 
 export interface TenantsOptions {
   readonly store: Store;
-  readonly rootKey: LocalRootKey;
+  readonly vaultKeys: VaultKeys;
   readonly clock: Clock;
   readonly random: Random;
   /** Opened keyrings, with their settings; {@link tenantsCachedMax} unless given. */
@@ -37,7 +36,7 @@ export interface TenantsOptions {
 
 export function createTenants({
   store,
-  rootKey,
+  vaultKeys,
   clock,
   random,
   cachedMax = tenantsCachedMax,
@@ -58,48 +57,47 @@ export function createTenants({
   });
 
   /** Opened keyrings are cached while the wrapped bytes stay the same, and with them their contexts. */
-  function keyringOf({ tenant_id, keyring: wrapped }: Row<'tenants'>): Keyring {
+  async function keyringOf({ tenant_id, keyring: wrapped }: Row<'tenants'>): Promise<Keyring> {
     const known = keyrings.get(tenant_id);
     if (known && Buffer.compare(known.wrapped, wrapped) === 0) return known.keyring;
-    const keyring = openKeyring(rootKey.key, grantOf('load keyrings'), {
-      tenant: tenant_id,
-      wrapped,
-    });
+    const keyring = await vaultKeys.openKeyring({ tenant: tenant_id, wrapped });
     keyrings.set(tenant_id, { wrapped, keyring });
     return keyring;
   }
 
   /** `undefined` for a row that was altered outside the vault, its keyring included. */
-  function own(row: Unproven<'tenants'>): Row<'tenants'> | undefined {
+  async function own(row: Unproven<'tenants'>): Promise<Tenant | undefined> {
     try {
       // The row holds the keys that verify it. The root key verifies those, and that they are of this tenant.
-      return ifProven({ keyring: keyringOf(unverifiedColumns(row)) }, 'tenants', row);
+      const keyring = await keyringOf(unverifiedColumns(row));
+      const columns = ifProven({ keyring }, 'tenants', row);
+      return columns && tenantOf(columns, keyring);
     } catch (error) {
       if (isIntegrityError(error)) return undefined;
       throw error;
     }
   }
 
-  const tenantOf = (row: Row<'tenants'>): Tenant => ({
+  const tenantOf = (row: Row<'tenants'>, keyring: Keyring): Tenant => ({
     id: row.tenant_id,
     name: row.name,
     type: row.type,
     settings: settingsOf(row.settings),
     quotas: quotasOf(row.quotas),
-    keyring: keyringOf(row),
+    keyring,
   });
 
-  /** The keys that would verify a deleted tenant are destroyed. The root key verifies its row instead. */
-  function isDeleted(row: Unproven<'tenants'>): boolean {
+  /** The keys that would verify a deleted tenant are destroyed. The vault's own key verifies its row instead. */
+  async function isDeleted(row: Unproven<'tenants'>): Promise<boolean> {
     const columns = unverifiedColumns(row);
     if (columns.deleted_at === null) return false;
-    return isTombstone(rootKey.key, tombstoneOf(columns), columns.proof);
+    return vaultKeys.isMarkedDeleted({ ...tombstoneOf(columns), mark: columns.proof });
   }
 
   async function rowOf(id: TenantId): Promise<Unproven<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });
     // A row that an attacker marked as deleted still exists, but is altered.
-    if (row && !isDeleted(row)) return row;
+    if (row && !(await isDeleted(row))) return row;
     keyrings.delete(id);
     return undefined;
   }
@@ -111,15 +109,15 @@ export function createTenants({
       if (known) return known;
       const reading = recent.reading();
       const stored = await rowOf(id);
-      const row = stored && own(stored);
-      if (row === undefined) return undefined;
-      const tenant = tenantOf(row);
+      const tenant = stored && (await own(stored));
+      if (tenant === undefined) return undefined;
       recent.set(id, tenant, reading);
       return tenant;
     },
-    draft: ({ name, type }) => {
+    draft: async ({ name, type }) => {
       const id = newUuid<TenantId>(random);
       const keyring = createKeyring(random);
+      const { bytes, guard } = await vaultKeys.sealKeyring({ tenant: id, keyring });
       const row = proven({ keyring }, 'tenants', {
         tenant_id: id,
         version: 1,
@@ -128,25 +126,24 @@ export function createTenants({
         type,
         settings: '{}',
         quotas: '{}',
-        keyring: wrapKeyring(rootKey.key, id, keyring, random),
+        keyring: bytes,
         created_at: clock.now(),
         modified_by: null,
         modified_at: null,
         deleted_at: null,
       });
-      return { row, tenant: tenantOf(row) };
+      keyrings.set(id, { wrapped: bytes, keyring });
+      return { row, tenant: tenantOf(row, keyring), guard: guardedBy(guard) };
     },
     keyringOf,
-    tombstone: (row) => ({ ...row, proof: sealTombstone(rootKey.key, tombstoneOf(row), random) }),
+    tombstone: async (row) => {
+      const { mark: proof, guard } = await vaultKeys.markDeleted(tombstoneOf(row));
+      return { row: { ...row, proof }, guard: guardedBy(guard) };
+    },
     isTombstone: isDeleted,
     all: async () => (await store.select(allTenants)).map(unverifiedColumns),
     row: rowOf,
   };
-}
-
-/** The mark of a deleted tenant's row is bound to these values. */
-export function tombstoneOf(row: Omit<Row<'tenants'>, 'proof'>) {
-  return { tenant: row.tenant_id, row: provenText('tenants', row) };
 }
 
 /** The name of the tenant in the API. The tenant chooses it, so it is not proof of identity. */

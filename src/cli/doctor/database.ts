@@ -1,19 +1,14 @@
 /** The database: reached, of this release, keeping what it acknowledges, and with the root key that opens it. */
 import { existsSync, statSync } from 'node:fs';
-import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.ts';
 import { minute, second } from '../../base/clock.ts';
-import { isIntegrityError } from '../../base/errors.ts';
-import { pooledRandom } from '../../base/random.ts';
-import { requireKeyring } from '../../keys/keyring.ts';
-import { type LocalRootKey, loadRootKey } from '../../keys/root-key.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
-import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
+import { checkNewRootKey, checkRootKey } from './root-key.ts';
 
 const pooled =
   'a pooler is in front of it: set statement_timeout and the planner there (docs/growth.md, Poolers)';
@@ -28,7 +23,7 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
     return [
       ok(`there is none yet; the first start creates it in ${dataDir}`),
       ...checkClock(undefined, config),
-      ...checkNewRootKey(config),
+      ...(await checkNewRootKey(config)),
     ];
   }
   let facts: EngineFacts;
@@ -128,7 +123,10 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
   } catch (error) {
     const isEmpty = error instanceof Error && 'code' in error && error.code === undefinedTable;
     if (isEmpty) {
-      return [ok('the database is empty; the first start fills it'), ...checkNewRootKey(config)];
+      return [
+        ok('the database is empty; the first start fills it'),
+        ...(await checkNewRootKey(config)),
+      ];
     }
     const advice =
       error instanceof NoDatabaseError
@@ -143,72 +141,5 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
     return [found, ...(await checkRootKey(config, store, tenants))];
   } finally {
     await store.close();
-  }
-}
-
-const restoreKey =
-  'Restore the root key of this database from its backup, as STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY.';
-
-async function checkRootKey(
-  config: Config,
-  store: ReadOnlyStore,
-  tenants: readonly Unproven<'tenants'>[],
-): Promise<readonly Finding[]> {
-  const { ok, warning, problem } = reporter('root key');
-  if (tenants.length === 0) return checkNewRootKey(config);
-  let rootKey: LocalRootKey;
-  try {
-    rootKey = load(config);
-  } catch (error) {
-    return [problem(explain(error), restoreKey)];
-  }
-  const opened = tenants.filter((row) => opens(rootKey, row)).length;
-  if (opened === 0)
-    return [problem(`${rootKey.origin}: it opens the keys of no tenant`, restoreKey)];
-  const engine = config.databaseUrl === undefined ? 'sqlite' : 'postgres';
-  const isExposed = await isRootKeyBesideProduction({ engine, select: store.select }, config);
-  return [
-    opened === tenants.length
-      ? ok(`${rootKey.origin}: it opens the keys of all tenants`)
-      : problem(
-          `it opens the keys of ${opened} of ${tenants.length} tenants: the others were altered`,
-          'Find out who wrote to the database (strongroom logs verify --state), and restore their rows.',
-        ),
-    ...(isExposed
-      ? [
-          warning(
-            'it is in the data directory, next to the database of a production tenant',
-            'Move it elsewhere with STRONGROOM_ROOT_KEY_FILE, or take it from STRONGROOM_ROOT_KEY.',
-          ),
-        ]
-      : []),
-  ];
-}
-
-/** Over an empty store a root key may still be missing. */
-function checkNewRootKey(config: Config): readonly Finding[] {
-  const { ok, problem } = reporter('root key');
-  if (config.rootKey === undefined && !existsSync(config.rootKeyFile)) {
-    return [ok(`there is none yet; the first start creates ${config.rootKeyFile}`)];
-  }
-  try {
-    return [ok(`${load(config).origin}: it is valid`)];
-  } catch (error) {
-    return [problem(explain(error), 'Mend or remove it. Nothing is encrypted under it yet.')];
-  }
-}
-
-function load({ rootKey: text, rootKeyFile: file }: Config): LocalRootKey {
-  return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
-}
-
-function opens({ key }: LocalRootKey, row: Unproven<'tenants'>): boolean {
-  try {
-    // The root key verifies the keyring, whatever the rest of the row says.
-    requireKeyring(key, { tenant: row.tenant_id, wrapped: unverifiedColumns(row).keyring });
-    return true;
-  } catch (error) {
-    if (isIntegrityError(error)) return false;
-    throw error;
   }
 }

@@ -1,16 +1,17 @@
 /** `strongroom logs verify --state`: the log as it is verified anyway, and the tables that it must explain. */
 
-import { tombstoneOf } from '../../access/tenants/tenants.ts';
+import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
+import { tombstoneOf } from '../../access/keyrings/tombstone-row.ts';
+import type { VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import { readLogs, tenantsWithLogsOrRows } from '../../audit/read.ts';
 import type { LogRecord } from '../../audit/records.ts';
 import { type StateFinding, StateWalk } from '../../audit/state-walk.ts';
+import { systemClock } from '../../base/clock.ts';
 import { isIntegrityError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import { pooledRandom } from '../../base/random.ts';
-import { type Keyring, openKeyring } from '../../keys/keyring.ts';
-import { type LocalRootKey, loadRootKey } from '../../keys/root-key.ts';
-import { isTombstone } from '../../keys/tombstone.ts';
-import { grantOf } from '../../rules/openings.ts';
+import type { Keyring } from '../../keys/keyring.ts';
+import { openRootKeys } from '../../keys/root/sources.ts';
 import { readConfig } from '../../runtime/config/config.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
@@ -44,13 +45,16 @@ export async function* withState(
   { store, tenants, whole }: StateReading,
   state: State,
 ): AsyncGenerator<LogRecord> {
-  const rootKey = loadConfiguredRootKey();
+  const vaultKeys = await openConfiguredKeys(store);
   for (const tenant of whole ? await tenantsWithLogsOrRows(store) : tenants) {
     const [stored] = await store.select(tenantWithId(tenant));
     // The walk compares the row with the log, and says so where the vault did not write it.
     const row = stored && unverifiedColumns(stored);
-    const keyring = keyringOf(rootKey, row);
-    const wasDeleted = row !== undefined && isTombstone(rootKey.key, tombstoneOf(row), row.proof);
+    const keyring = vaultKeys && (await keyringOf(vaultKeys, row));
+    const wasDeleted =
+      row !== undefined &&
+      vaultKeys !== undefined &&
+      (await vaultKeys.isMarkedDeleted({ ...tombstoneOf(row), mark: row.proof }));
     const walk = new StateWalk({ tenant, keyring, wasDeleted, store });
     for await (const record of readLogs(store, [tenant])) {
       walk.take(record);
@@ -63,19 +67,21 @@ export async function* withState(
   }
 }
 
-function loadConfiguredRootKey(): LocalRootKey {
-  const { rootKey: text, rootKeyFile: file } = readConfig();
-  return loadRootKey({ text, file, createIfMissing: false, random: pooledRandom() });
+/** Without the right root key no row is as the vault wrote it. */
+async function openConfiguredKeys(store: ReadOnlyStore): Promise<VaultKeys | undefined> {
+  const settings = { createIfMissing: false, clock: systemClock, random: pooledRandom() };
+  const roots = await openRootKeys({ ...readConfig().rootKey, ...settings });
+  return readVaultKeys({ ...settings, store, roots });
 }
 
 /** Undefined for a deleted tenant, and for a row that the vault did not write. */
-function keyringOf(rootKey: LocalRootKey, row: Row<'tenants'> | undefined): Keyring | undefined {
+async function keyringOf(
+  vaultKeys: VaultKeys,
+  row: Row<'tenants'> | undefined,
+): Promise<Keyring | undefined> {
   if (row === undefined || row.deleted_at !== null) return undefined;
   try {
-    return openKeyring(rootKey.key, grantOf('load keyrings'), {
-      tenant: row.tenant_id,
-      wrapped: row.keyring,
-    });
+    return await vaultKeys.openKeyring({ tenant: row.tenant_id, wrapped: row.keyring });
   } catch (error) {
     if (isIntegrityError(error)) return undefined;
     throw error;

@@ -19,6 +19,7 @@ const operatorErrors = new Set([
   'NoResponseError',
   'OperatorFileError',
   'RootKeyError',
+  'RotationError',
   'SqliteError',
   'UsageError',
 ]);

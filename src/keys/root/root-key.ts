@@ -1,20 +1,23 @@
 /** The root key of a vault, wherever it is: it wraps the key-encryption keys of tenants, and nothing else. */
-import type { KeyObject } from 'node:crypto';
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
+import { aeadKeyBytes } from '../aead.ts';
 
 /**
  * A root key. It is used when the vault starts, when a tenant is created, during a rotation, and when a tenant is
  * first needed: never by a request whose tenant has its keys in memory.
  *
  * Each call ends within a time that the source bounds, also when a remote service does not respond. The source makes
- * no repeated attempts of its own: `key-cache.ts` decides when to try again.
+ * no repeated attempts of its own: its caller decides when to try again.
  */
 export interface RootKey {
   /** The name of its row in `sources.ts`, which stays with all that it wraps. */
   readonly source: string;
   /** Where it is, for the operator's messages, such as `file /etc/strongroom/root.key`. Never content. */
   readonly origin: string;
+  /** The key did not exist before this start. The operator has to back it up. */
+  readonly created?: boolean;
   /**
    * The key that wraps from now on. Of a remote service this is a call, which shows that the service can be reached
    * and lets this vault in.
@@ -26,15 +29,25 @@ export interface RootKey {
    * @throws VaultError `unavailable` when the source cannot be reached, denies access or throttles. Its internal text
    * says which of them, for the operator, and contains no token, key or response body.
    */
-  wrap(key: KeyObject, context: WrapContext): Promise<WrappedKey>;
+  wrap(key: WrappingKey, context: WrapContext): Promise<WrappedKey>;
   /**
    * Unwraps what {@link wrap} returned for the same context, also under an earlier version of the key.
    * @throws VaultError `unavailable` as {@link wrap} does. `integrity` when the blob was altered, is for another
    * context, or is of a key that the source does not have.
    */
-  unwrap(wrapped: WrappedKey, context: WrapContext): Promise<KeyObject>;
+  unwrap(wrapped: WrappedKey, context: WrapContext): Promise<WrappingKey>;
   /** Ends what runs in the background, such as the renewal of a token. Calls after it may fail. */
   close(): void;
+}
+
+/** A key-encryption key: 32 bytes that the root key wraps. It prints and serializes as nothing. */
+export type WrappingKey = KeyObject;
+
+export function newWrappingKey(random: Random): WrappingKey {
+  const bytes = random(aeadKeyBytes);
+  const key = createSecretKey(bytes);
+  bytes.fill(0);
+  return key;
 }
 
 /** Names a root key and says nothing about its bytes. */
@@ -66,10 +79,27 @@ export interface RootKeySource {
   readonly name: string;
   /** The names of its variables, without `STRONGROOM_`. */
   readonly variables: readonly string[];
-  /** Whether the variables that it needs are set. It is then used for what is wrapped by it, next to another source. */
+  /**
+   * Whether the operator set the variables that it needs. It is then used for what is wrapped by it, next to another
+   * source that is chosen.
+   */
   isConfigured(read: ReadRootKeyVariable): boolean;
   /** @throws RootKeyError when it cannot be used at all; nothing has changed then. */
   open(settings: RootKeySettings): Promise<RootKey>;
+  /** Absent where only the operator can make a new key, or where the service counts versions of its own. */
+  readonly renewal?: RootKeyRenewal;
+}
+
+/** Making a new key next to the present one. Every step can be repeated, because a crash may come at any moment. */
+export interface RootKeyRenewal {
+  /**
+   * Afterwards another key wraps than the one in use, which still unwraps. Without effect where that is so already.
+   * @param inUse the id of the key that wraps the keys in the database.
+   * @throws RootKeyError when the new key cannot be stored; nothing has changed then.
+   */
+  begin(settings: RootKeySettings, inUse: string): Promise<void>;
+  /** Nothing is wrapped by the key before any more: it is removed. */
+  end(settings: RootKeySettings): Promise<void>;
 }
 
 /** The text of a variable, by its name without `STRONGROOM_`; `undefined` where it is absent or empty. */
@@ -77,8 +107,12 @@ export type ReadRootKeyVariable = (name: string) => string | undefined;
 
 export interface RootKeySettings {
   readonly read: ReadRootKeyVariable;
+  /** Where the source `file` has the key, by its variable or by default. */
+  readonly file: string;
   /** True only over an empty store: a new root key cannot open what others have sealed. */
   readonly createIfMissing: boolean;
+  /** The variables of the process that are not the vault's, for programs and libraries that need them. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: Random;
 }

@@ -33,6 +33,7 @@ import type { EnrichmentConfig } from '../../tokens/enrichments/enrichments.ts';
 import { readDistribution } from './database.ts';
 import { readAll, wrongVariable } from './problems.ts';
 import { type ReactorConfig, readReactors } from './reactors.ts';
+import { type RootKeyConfig, readRootKey } from './root-key.ts';
 import { readTls, type TlsPair } from './tls.ts';
 import {
   type Address,
@@ -57,7 +58,7 @@ export interface Config {
   readonly isDistributed: boolean;
   /** So many bytes of the disk stay free for reading and deleting; `undefined` for a part of the disk. */
   readonly freeBytesMin: number | undefined;
-  readonly rootKey: string | undefined;
+  readonly rootKey: RootKeyConfig;
   readonly rootKeyFile: string;
   readonly headerPrefixes: readonly string[];
   readonly tls: TlsPair | undefined;
@@ -112,6 +113,7 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
 export function readConfig(environment: Environment = process.env): Config {
   const read = readerOf(environment);
   const dataDir = read('DATA_DIR') ?? './data';
+  const rootKeyFile = read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key');
   const outboundAllow = () => parsed(read, 'OUTBOUND_ALLOW', parseAllowList) ?? new Set<string>();
   const { unknown: _none, ...config } = readAll<Config & { readonly unknown: undefined }>({
     unknown: () => void refuseUnknown(environment),
@@ -123,8 +125,8 @@ export function readConfig(environment: Environment = process.env): Config {
     databaseUrl: () => databasePlace(read('DATABASE_URL'), environment),
     isDistributed: () => readDistribution(read),
     freeBytesMin: () => readFreeSpace(read),
-    rootKey: () => read('ROOT_KEY'),
-    rootKeyFile: () => read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key'),
+    rootKey: () => readRootKey(read, { environment, file: rootKeyFile }),
+    rootKeyFile: () => rootKeyFile,
     headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
     tls: () => readTls(read),
     bootstrap: () => readBootstrap(read),

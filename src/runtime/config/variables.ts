@@ -1,5 +1,7 @@
 /** All known variables, and the error for variables that are set but unknown. */
 
+import type { ReadRootKeyVariable } from '../../keys/root/root-key.ts';
+import { rootKeyVariables } from '../../keys/root/sources.ts';
 import { ConfigError } from './problems.ts';
 import { closestTo } from './similar.ts';
 
@@ -45,6 +47,7 @@ const variableNames = [
   'REACTOR_MODULES',
   'ROOT_KEY',
   'ROOT_KEY_FILE',
+  'ROOT_KEY_SOURCE',
   'ROUTING_DIRECTORY',
   'THREADS',
   'TLS',
@@ -63,6 +66,17 @@ export function readerOf(environment: Environment): ReadVariable {
   return (name) => environment[prefix + name] || undefined;
 }
 
+/** The same for the variables of sources of the root key, which these know. */
+export function rootKeyReaderOf(environment: Environment): ReadRootKeyVariable {
+  return (name) => environment[prefix + name] || undefined;
+}
+
+/** The variables that are not the vault's. */
+export function foreignVariables(environment: Environment): Environment {
+  const entries = Object.entries(environment);
+  return Object.fromEntries(entries.filter(([name]) => !name.startsWith(prefix)));
+}
+
 /**
  * What Kubernetes sets in every container for a Service named `strongroom` or `strongroom-…`, unless
  * `enableServiceLinks` is false.
@@ -72,7 +86,7 @@ const serviceLinks =
 
 /** @throws ConfigError for each variable that is set and unknown: a misspelt limit must not be none. */
 export function refuseUnknown(environment: Environment): void {
-  const known: readonly string[] = variableNames.map((name) => prefix + name);
+  const known = [...variableNames, ...rootKeyVariables].map((name) => prefix + name);
   const unknown = Object.keys(environment).filter(
     (name) =>
       name.startsWith(prefix) &&

@@ -11,6 +11,7 @@ import { expireReactorRuns } from './expire-reactor-runs.ts';
 import { expireSessions } from './expire-sessions.ts';
 import { expireIntentCodes, expireTokenIntents } from './expire-token-intents.ts';
 import { expireTokens } from './expire-tokens.ts';
+import { followRootKey, type RootKeyTools } from './follow-root-key.ts';
 import { forgetReplies } from './forget-replies.ts';
 import { removeTenants } from './purge.ts';
 import { removeEvents } from './remove-events.ts';
@@ -26,11 +27,12 @@ const checkpointsEveryMsDefault = 15 * minute;
 
 /** What is gone for readers is off the disk within the hour: the waiting times here add up to far less. */
 export function jobsOf(
-  tools: JobTools,
+  tools: JobTools | RootKeyTools,
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
   reactorRuns?: WaitingRuns,
 ): readonly Job[] {
   return [
+    ...('roots' in tools ? [followRootKey(tools)] : []),
     ...(reactorRuns ? [runReactors(reactorRuns, tools.store.epochs)] : []),
     {
       name: 'expire tokens',

@@ -1,12 +1,8 @@
 /** The key with which the vault signs messages to webhooks: created at its first use, and shared by all servers. */
 
+import { guardedBy, type VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import type { Clock } from '../../base/clock.ts';
-import type { Random } from '../../base/random.ts';
-import { openingKeys, openText, sealText } from '../../keys/envelope.ts';
-import { rootKeys } from '../../keys/keyring.ts';
-import type { LocalRootKey } from '../../keys/root-key.ts';
 import { newWebhookKey, type WebhookKey, webhookKeyOf } from '../../keys/webhook-signatures.ts';
-import { grantOf } from '../../rules/openings.ts';
 import type { Store } from '../../store/store.ts';
 
 /** Receivers see it in `SVC-SIGNATURE-VERSION`, after the dot. */
@@ -17,9 +13,8 @@ const binding = { tenant: '', id: name, field: 'private_key' };
 
 export interface SigningKeyTools {
   readonly store: Store;
-  readonly rootKey: LocalRootKey;
+  readonly vaultKeys: VaultKeys;
   readonly clock: Clock;
-  readonly random: Random;
 }
 
 /**
@@ -28,18 +23,20 @@ export interface SigningKeyTools {
  */
 export function createSigningKey({
   store,
-  rootKey,
+  vaultKeys,
   clock,
-  random,
 }: SigningKeyTools): () => Promise<WebhookKey> {
-  const keys = rootKeys(rootKey.key);
   let known: Promise<WebhookKey> | undefined;
 
   async function make(): Promise<void> {
-    const private_key = sealText(keys, binding, await newWebhookKey(), random);
-    // A conflict means that another server has stored a key, which is then the only one.
+    const text = await newWebhookKey();
+    const { bytes: private_key, guard } = await vaultKeys.seal({ binding, text });
+    const { remove, insert } = guardedBy(guard);
+    // A conflict means that another server has stored a key, which is then the only one, or that the key under which
+    // this one is sealed was replaced.
     await store.record({
-      insert: { vault_keys: [{ name, private_key, created_at: clock.now() }] },
+      remove: { vault_keys: remove },
+      insert: { vault_keys: [...insert, { name, private_key, created_at: clock.now() }] },
     });
   }
 
@@ -47,8 +44,8 @@ export function createSigningKey({
     for (;;) {
       const row = await store.get('vault_keys', { name });
       if (row) {
-        const opening = openingKeys(keys, grantOf('sign deliveries'));
-        return webhookKeyOf(openText(opening, binding, row.private_key).reveal());
+        const sealed = row.private_key;
+        return webhookKeyOf(await vaultKeys.open({ job: 'sign deliveries', binding, sealed }));
       }
       await make();
     }

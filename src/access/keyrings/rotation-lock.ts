@@ -1,0 +1,173 @@
+/** The row that says that a rotation of the root key is under way, and who is at work on it. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Clock, type Instant, instantAfter, second } from '../../base/clock.ts';
+import type { Random } from '../../base/random.ts';
+import type { Store } from '../../store/store.ts';
+import { rotationName } from './vault-key-rows.ts';
+
+/** What the row says. It holds no secret. */
+export interface RotationNote {
+  /** The source to which the rotation goes. */
+  readonly to: string;
+  /** The generation to which it leads. */
+  readonly generation: number;
+  /** The process that works on it, until this time unless it renews the row. */
+  readonly holder: string;
+  readonly until: Instant;
+}
+
+export interface StoredRotation {
+  readonly note: RotationNote;
+  readonly startedAt: Instant;
+  readonly bytes: Uint8Array;
+}
+
+/** A process that was killed is replaced after this time. */
+const leaseMs = 4 * second;
+const renewMs = second;
+
+/** A second process looks this often whether the first one is alive. */
+const lookMs = second / 4;
+
+/** A rotation cannot begin, or cannot go on. */
+export class RotationError extends Error {
+  override readonly name = 'RotationError';
+}
+
+export interface RotationLock {
+  readonly note: RotationNote;
+  /** @throws RotationError when another process has taken the work over. */
+  check(): void;
+  /** Ends this process's part. The row stays, unless the rotation is finished. */
+  release(outcome: 'finished' | 'unfinished'): Promise<void>;
+}
+
+export interface LockTools {
+  readonly store: Pick<Store, 'get' | 'record'>;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** The rotation that is under way. */
+export async function storedRotation(
+  store: Pick<Store, 'get'>,
+): Promise<StoredRotation | undefined> {
+  const row = await store.get('vault_keys', { name: rotationName });
+  if (row === undefined) return undefined;
+  const note = parseNote(row.private_key);
+  return note && { note, startedAt: row.created_at, bytes: row.private_key };
+}
+
+/** Whether no process works on it any more. */
+export function isAbandoned({ note }: StoredRotation, clock: Clock): boolean {
+  const left = note.until - clock.now();
+  // A lease that is longer than any is of a clock that was set back.
+  return left <= 0 || left > 2 * leaseMs;
+}
+
+/**
+ * Begins a rotation, or continues one that was interrupted.
+ * @throws RotationError when another process is at work on it, or when it leads to another source.
+ */
+export async function takeRotation(
+  tools: LockTools,
+  wanted: Pick<RotationNote, 'to' | 'generation'>,
+): Promise<RotationLock> {
+  const { store, clock, random } = tools;
+  const holder = random(16).toString('hex');
+  let seen: StoredRotation | undefined;
+  for (;;) {
+    const stored = await storedRotation(store);
+    const until = instantAfter(clock.now(), leaseMs);
+    if (stored === undefined) {
+      const note = { ...wanted, holder, until };
+      const row = { name: rotationName, private_key: bytesOf(note), created_at: clock.now() };
+      const { conflict } = await store.record({ insert: { vault_keys: [row] } });
+      if (conflict === undefined) return held(tools, note);
+      continue;
+    }
+    if (stored.note.to !== wanted.to) throw toAnother(stored.note);
+    if (isAbandoned(stored, clock)) {
+      const note = { ...stored.note, holder, until };
+      if (await replace(store, stored.bytes, note)) return held(tools, note);
+      continue;
+    }
+    if (seen && seen.note.until !== stored.note.until) throw underWay(stored.note);
+    seen = stored;
+    await pause(lookMs);
+  }
+}
+
+function held({ store, clock }: LockTools, first: RotationNote): RotationLock {
+  let note = first;
+  let lost: RotationError | undefined;
+  const ending = new AbortController();
+  const renewing = renew();
+
+  async function renew(): Promise<void> {
+    for (;;) {
+      await pause(renewMs, undefined, { signal: ending.signal }).catch(() => undefined);
+      if (ending.signal.aborted) return;
+      const next = { ...note, until: instantAfter(clock.now(), leaseMs) };
+      try {
+        if (await replace(store, bytesOf(note), next)) note = next;
+        else lost = underWay(note);
+      } catch {
+        // Without its database the work stops by itself; another process may take it over.
+      }
+      if (lost) return;
+    }
+  }
+
+  return {
+    note,
+    check: () => {
+      if (lost) throw lost;
+    },
+    release: async (outcome) => {
+      ending.abort();
+      await renewing;
+      if (lost) return;
+      if (outcome === 'finished') {
+        await store.record({ remove: { vault_keys: [{ name: rotationName }] } });
+      } else {
+        await replace(store, bytesOf(note), { ...note, until: clock.now() });
+      }
+    },
+  };
+}
+
+async function replace(
+  store: LockTools['store'],
+  was: Uint8Array,
+  note: RotationNote,
+): Promise<boolean> {
+  const amendment = { name: rotationName, private_key: bytesOf(note), was_private_key: was };
+  const { conflict } = await store.record({ amend: { vault_keys: [amendment] } });
+  return conflict === undefined;
+}
+
+function underWay({ to }: RotationNote): RotationError {
+  return new RotationError(
+    `another process is rotating the root key (to the source ${to}). Wait until it has finished`,
+  );
+}
+
+function toAnother({ to }: RotationNote): RotationError {
+  return new RotationError(
+    `a rotation of the root key to the source ${to} has begun and is not finished. Finish it with ` +
+      `"strongroom keys rotate root --to ${to}"`,
+  );
+}
+
+function bytesOf({ to, generation, holder, until }: RotationNote): Uint8Array {
+  return Buffer.from(JSON.stringify({ to, generation, holder, until }));
+}
+
+function parseNote(bytes: Uint8Array): RotationNote | undefined {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8')) as RotationNote;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,131 @@
+/** The root key: its source responds, it opens what is stored, and whether a rotation is under way. */
+import { existsSync } from 'node:fs';
+import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
+import type { VaultKeys } from '../../access/keyrings/vault-keys.ts';
+import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.ts';
+import { systemClock } from '../../base/clock.ts';
+import { isIntegrityError, VaultError } from '../../base/errors.ts';
+import { pooledRandom } from '../../base/random.ts';
+import { isLocal, openRootKeys, type RootKeys } from '../../keys/root/sources.ts';
+import type { Config } from '../../runtime/config/config.ts';
+import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
+import { explain } from '../terminal/failure.ts';
+import { type Finding, reporter } from './finding.ts';
+
+const restoreKey =
+  'Restore the root key of this database from its backup, as STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY.';
+
+/** Keyrings that are opened where each of them is a call to a service. */
+const remoteTenantsMax = 8;
+
+const tools = { clock: systemClock, random: pooledRandom(), createIfMissing: false };
+
+export async function checkRootKey(
+  config: Config,
+  store: ReadOnlyStore,
+  tenants: readonly Unproven<'tenants'>[],
+): Promise<readonly Finding[]> {
+  if (tenants.length === 0) return checkNewRootKey(config);
+  const { problem } = reporter('root key');
+  let roots: RootKeys;
+  try {
+    roots = await openRootKeys({ ...config.rootKey, ...tools });
+  } catch (error) {
+    return [problem(explain(error), restoreKey)];
+  }
+  try {
+    const vaultKeys = await readVaultKeys({ ...tools, store, roots });
+    const tried = isLocal(roots.chosen) ? tenants : tenants.slice(0, remoteTenantsMax);
+    const opened = vaultKeys ? await countOpened(vaultKeys, tried) : 0;
+    if (vaultKeys === undefined || opened === 0) {
+      return [problem(`${roots.chosen.origin}: it opens the keys of no tenant`, restoreKey)];
+    }
+    return [
+      ...(await describeKey(roots, { opened, tried: tried.length, all: tenants.length })),
+      ...(await checkPlace(config, store)),
+    ];
+  } catch (error) {
+    return [problem(explainUnreachable(error), 'Repair its source; running servers go on.')];
+  } finally {
+    roots.close();
+  }
+}
+
+interface OpenedCount {
+  readonly opened: number;
+  readonly tried: number;
+  readonly all: number;
+}
+
+async function describeKey(
+  { chosen }: RootKeys,
+  { opened, tried, all }: OpenedCount,
+): Promise<readonly Finding[]> {
+  const { ok, problem } = reporter('root key');
+  const { keyId } = await chosen.current();
+  const which = tried === all ? 'all tenants' : `${tried} tenants that were tried`;
+  return [
+    opened === tried
+      ? ok(`${chosen.origin}: it opens the keys of ${which} (key ${keyId})`)
+      : problem(
+          `it opens the keys of ${opened} of ${tried} tenants: the others were altered`,
+          'Find out who wrote to the database (strongroom logs verify --state), and restore their rows.',
+        ),
+  ];
+}
+
+async function checkPlace(config: Config, store: ReadOnlyStore): Promise<readonly Finding[]> {
+  const { warning } = reporter('root key');
+  const engine = config.databaseUrl === undefined ? 'sqlite' : 'postgres';
+  const isExposed = await isRootKeyBesideProduction({ engine, select: store.select }, config);
+  if (!isExposed) return [];
+  return [
+    warning(
+      'it is in the data directory, next to the database of a production tenant',
+      'Move it elsewhere with STRONGROOM_ROOT_KEY_FILE, or take it from STRONGROOM_ROOT_KEY.',
+    ),
+  ];
+}
+
+/** Over an empty store a root key may still be missing. */
+export async function checkNewRootKey({
+  rootKey,
+  rootKeyFile,
+}: Config): Promise<readonly Finding[]> {
+  const { ok, problem } = reporter('root key');
+  if (rootKey.source === 'file' && !existsSync(rootKeyFile)) {
+    return [ok(`there is none yet; the first start creates ${rootKeyFile}`)];
+  }
+  try {
+    const roots = await openRootKeys({ ...rootKey, ...tools });
+    await roots.chosen.current();
+    roots.close();
+    return [ok(`${roots.chosen.origin}: it is valid`)];
+  } catch (error) {
+    const advice = 'Repair or remove it. Nothing is encrypted under it yet.';
+    return [problem(explainUnreachable(error), advice)];
+  }
+}
+
+async function countOpened(keys: VaultKeys, rows: readonly Unproven<'tenants'>[]): Promise<number> {
+  let opened = 0;
+  for (const row of rows) {
+    // The root key verifies the keyring, whatever the rest of the row says.
+    const { tenant_id: tenant, keyring: wrapped } = unverifiedColumns(row);
+    try {
+      await keys.openKeyring({ tenant, wrapped });
+      opened++;
+    } catch (error) {
+      if (!isIntegrityError(error)) throw error;
+    }
+  }
+  return opened;
+}
+
+/** The internal text of a source names the cause, and no value. */
+function explainUnreachable(error: unknown): string {
+  return error instanceof VaultError && error.code === 'unavailable'
+    ? error.message
+    : explain(error);
+}

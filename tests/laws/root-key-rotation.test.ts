@@ -1,0 +1,234 @@
+/** After a rotation of the root key nothing in the database opens with the old one, and no request has failed. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { statSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { rotateRoot } from '../../src/access/keyrings/rotate-root.ts';
+import { takeRotation } from '../../src/access/keyrings/rotation-lock.ts';
+import { createTenantWithKey } from '../../src/access/tenants/bootstrap.ts';
+import { deleteTenant } from '../../src/access/tenants/delete.ts';
+import { instantAfter, minute, systemClock } from '../../src/base/clock.ts';
+import type { TenantId } from '../../src/base/ids.ts';
+import { perform } from '../../src/rules/operation.ts';
+import { readConfig } from '../../src/runtime/config/config.ts';
+import { openVault, type Vault } from '../../src/runtime/open-vault.ts';
+import { tenantsAfter } from '../../src/store/queries/tenants.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createSigningKey } from '../../src/webhooks/deliveries/signing-key.ts';
+import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
+import { verifyPlace } from '../support/logs.ts';
+import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { keyFileOf, keysInFile, openedWith } from '../support/root-keys.ts';
+import { rowsOf } from '../support/rows.ts';
+import { createApplication, request } from '../support/vault.ts';
+
+const rotate = (place: Place, words: readonly string[] = [], more: Environment = {}) =>
+  runCommand(['keys', 'rotate', 'root', '--json', ...words], environmentOf(place, more));
+
+/** Opens the vault of a place, as a process that starts then. */
+async function opened(place: Place, startedMs = 0, more: Environment = {}): Promise<Vault> {
+  const clock = { now: () => instantAfter(systemClock.now(), startedMs) };
+  return openVault(readConfig(environmentOf(place, more)), { clock });
+}
+
+interface Filled {
+  readonly living: readonly TenantId[];
+  readonly publicKey: string;
+}
+
+/** Three tenants, a deleted one, and the key that signs webhooks. */
+async function fill(place: Place): Promise<Filled> {
+  const vault = await opened(place);
+  const living: TenantId[] = [];
+  for (const name of ['one', 'two', 'three', 'gone']) {
+    const { tenant } = await createTenantWithKey(vault, {
+      tenant: name,
+      type: 'test',
+      key: undefined,
+    });
+    const actor = { tenant, application: null };
+    if (name !== 'gone') living.push(tenant.id);
+    else await perform({ store: vault.store, actor }, deleteTenant(vault, actor));
+  }
+  const { publicKey } = await createSigningKey(vault)();
+  await vault.close();
+  return { living, publicKey };
+}
+
+async function assertWhole(vault: Vault, { living, publicKey }: Filled): Promise<void> {
+  for (const id of living) assert.ok(await vault.tenants.find(id), 'a tenant opens');
+  assert.equal((await createSigningKey(vault)()).publicKey, publicKey);
+  const rows = await vault.store.select(tenantsAfter(undefined, 9));
+  const gone = await Promise.all(rows.map(vault.tenants.isTombstone));
+  assert.equal(gone.filter((isGone) => isGone).length, 1);
+}
+
+async function namesOf(engine: Engine, place: Place): Promise<string[]> {
+  return (await rowsOf(engine, place, 'vault_keys')).map(({ name }) => name).sort();
+}
+
+onBothEngines('a rotation of the root key', (engine) => {
+  test('replaces the file while a server runs, which goes on with the new key', async (t) => {
+    const place = await engine.place(t);
+    const vault = await spawnVault(t, environmentOf(place));
+    const key = await createApplication(vault.url);
+    const body = { type: 'token', data: 'kept', id: 'kept' };
+    await request(`${vault.url}/tokens`, 'POST', { key, body });
+    await request(`${vault.url}/keys/webhooks.v1.key`, 'GET');
+    const [old] = keysInFile(place);
+    assert.ok(old);
+    assert.ok(
+      (await openedWith(engine, place, old)).includes('tenants.keyring'),
+      'the trial works',
+    );
+
+    const { code, stdout, stderr } = await rotate(place);
+
+    assert.equal(code, 0, stderr);
+    const { source, generation, tenants, unreadable } = JSON.parse(stdout);
+    assert.deepEqual(
+      { source, generation, tenants, unreadable },
+      { source: 'file', generation: 2, tenants: 1, unreadable: 0 },
+    );
+    const [fresh, ...others] = keysInFile(place);
+    assert.ok(fresh && !fresh.equals(old) && others.length === 0);
+    assert.equal(statSync(keyFileOf(place)).mode & 0o7777, 0o600);
+    assert.deepEqual(await openedWith(engine, place, old), []);
+    assert.deepEqual(await namesOf(engine, place), ['root.2', 'webhooks.v1']);
+    const read = await request(`${vault.url}/tokens/kept`, 'GET', { key });
+    assert.equal(read.body.data, 'kept');
+    const made = await runCommand(['tenant', 'create', '--name', 'new'], environmentOf(place));
+    assert.equal(made.code, 0, made.stderr);
+    assert.deepEqual((await verifyPlace(place)).findings, []);
+    await vault.kill();
+    const again = await spawnVault(t, environmentOf(place));
+    assert.equal((await request(`${again.url}/tokens/kept`, 'GET', { key })).body.data, 'kept');
+    const state = ['logs', 'verify', '--state', '--json'];
+    const verified = await runCommand(state, environmentOf(place));
+    assert.equal(verified.code, 0, verified.stdout);
+  });
+
+  test('may be killed at every step: the vault starts and serves, and the next call finishes it', async (t) => {
+    const place = await engine.place(t);
+    const filled = await fill(place);
+    for (const died of ['before', 'after'] as const) {
+      const [old] = keysInFile(place);
+      assert.ok(old);
+      for (let attempt = 1; ; attempt += 1) {
+        // Each attempt runs a minute after the one before, whose lease has ended by then.
+        const vault = await opened(place, attempt * minute);
+        await assertWhole(vault, filled);
+        const store = dying(vault.store, { writes: attempt, died });
+        const outcome = await rotateRoot({ ...vault, store }).catch((error: Error) => error);
+        await vault.close();
+        if (!(outcome instanceof Error)) break;
+        assert.equal(outcome.message, 'killed', String(outcome.stack));
+        assert.ok(attempt < 60, 'each attempt gets further');
+      }
+      const vault = await opened(place, 90 * minute);
+      await assertWhole(vault, filled);
+      await vault.close();
+      assert.equal(keysInFile(place).length, 1);
+      assert.deepEqual(await openedWith(engine, place, old), []);
+    }
+    // A process that died after its last write had finished, and the call after it was another rotation.
+    const names = (await namesOf(engine, place)).join(' ');
+    assert.match(names, /^root\.[34] webhooks\.v1$/);
+  });
+
+  test('is refused with exit code 1 while another process is at work on one', async (t) => {
+    const place = await engine.place(t);
+    await fill(place);
+    const vault = await opened(place);
+    t.after(() => vault.close());
+    const lock = await takeRotation(vault, { to: 'file', generation: 2 });
+    const { code, stderr } = await rotate(place);
+    assert.equal(code, 1);
+    assert.match(stderr, /another process is rotating the root key/);
+    await lock.release('unfinished');
+    assert.equal((await rotate(place, ['--to', 'environment'])).code, 1);
+    assert.equal((await rotate(place)).code, 0);
+    assert.deepEqual(await namesOf(engine, place), ['root.2', 'webhooks.v1']);
+  });
+
+  test('moves to another source, whose variables servers have next to those of the old one', async (t) => {
+    const place = await engine.place(t);
+    const filled = await fill(place);
+    const [old] = keysInFile(place);
+    const both = {
+      STRONGROOM_ROOT_KEY_SOURCE: 'file',
+      STRONGROOM_ROOT_KEY: randomBytes(32).toString('base64'),
+    };
+    const running = await opened(place, 0, both);
+    t.after(() => running.close());
+    await assertWhole(running, filled);
+    const missing = await rotate(place, ['--to', 'environment']);
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /the source environment is not configured/);
+
+    const moved = await rotate(place, ['--to', 'environment'], both);
+
+    assert.equal(moved.code, 0, moved.stderr);
+    const later = await opened(place, 0, {
+      STRONGROOM_ROOT_KEY: both.STRONGROOM_ROOT_KEY,
+      STRONGROOM_ROOT_KEY_FILE: '/nowhere',
+    });
+    await assertWhole(later, filled);
+    await later.close();
+    assert.ok(old);
+    assert.deepEqual(await openedWith(engine, place, old), []);
+    const onlyOld = await runCommand(['serve'], environmentOf(place));
+    assert.equal(onlyOld.code, 1, 'the old root key opens nothing');
+    const again = await rotate(place, [], { STRONGROOM_ROOT_KEY: both.STRONGROOM_ROOT_KEY });
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /still has the present root key/);
+  });
+
+  test('does not finish while the row of a tenant is altered, and does not repair the row', async (t) => {
+    const place = await engine.place(t);
+    const { living } = await fill(place);
+    const where = `where tenant_id = '${living[0]}'`;
+    await engine.run(place, `update tenants set type = 'production' ${where}`);
+    const refused = await rotate(place);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, new RegExp(`altered outside the vault.*${living[0]}`));
+    assert.equal(keysInFile(place).length, 2, 'the key before stays until the end');
+    await engine.run(place, `update tenants set type = 'test' ${where}`);
+    const finished = await rotate(place);
+    assert.equal(finished.code, 0, finished.stderr);
+    assert.equal(keysInFile(place).length, 1);
+  });
+
+  test('leaves the file as it is when it cannot be replaced', async (t) => {
+    const place = await engine.place(t);
+    await fill(place);
+    const [old] = keysInFile(place);
+    writeFileSync(keyFileOf(place), `${old?.export().toString('base64')}\nnot a key\n`);
+    assert.equal((await rotate(place)).code, 1);
+    writeFileSync(keyFileOf(place), `${old?.export().toString('base64')}\n`);
+    assert.deepEqual(await namesOf(engine, place), ['root.1', 'webhooks.v1']);
+  });
+});
+
+interface Death {
+  /** Acknowledged before it. */
+  readonly writes: number;
+  /** Whether the write after them still reaches the database. */
+  readonly died: 'before' | 'after';
+}
+
+/** A store that acknowledges nothing after so many writes: the process was killed. */
+function dying(store: Store, { writes, died }: Death): Store {
+  let left = writes;
+  const write = async <T>(run: () => Promise<T>): Promise<T> => {
+    left -= 1;
+    if (left >= 0) return run();
+    if (left === -1 && died === 'after') await run();
+    throw new Error('killed');
+  };
+  return {
+    ...store,
+    commit: (change) => write(() => store.commit(change)),
+    record: (work) => write(() => store.record(work)),
+  };
+}
