@@ -5,7 +5,7 @@ import type { ApplicationId, KeyId } from '../base/ids.ts';
 import { type Caller, type Credential, withRights } from '../rules/caller.ts';
 import type { HolderKind } from '../rules/permissions.ts';
 import { covers, type Policy, policyOf } from '../rules/policy.ts';
-import { requireProven } from '../rules/proven-row.ts';
+import { provenRow } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
@@ -59,16 +59,16 @@ export async function authorityOf(
   const { session: session_id, anonymous } = credential;
   assert(anonymous === undefined, 'the authority of a caller without a key is that of its proxy');
   if (session_id === undefined) {
-    const application = await provenApplication(store, tenant, credential.application);
+    const application = await applicationOf(store, tenant, credential.application);
     if (application === undefined) return { ended: 'application' };
     if (!hasKey(application, credential.key)) return { ended: 'key' };
     const policy = policyOf(accessOf(application));
     return { kind: application.type, policy, expiresAt: undefined };
   }
-  const stored = await store.get('sessions', { tenant_id: tenant.id, session_id });
-  const session = stored && requireProven(tenant, 'sessions', stored);
+  const key = { tenant_id: tenant.id, session_id };
+  const session = await provenRow(store, tenant, { table: 'sessions', key });
   if (session === undefined || session.expires_at <= now) return { ended: 'session' };
-  const creator = await provenApplication(store, tenant, session.application_id);
+  const creator = await applicationOf(store, tenant, session.application_id);
   if (creator === undefined) return { ended: 'application' };
   if (!namesKey(creator, session.created_by_key)) return { ended: 'key' };
   const granted = await grantedTo(store, tenant, session);
@@ -113,7 +113,7 @@ export async function authorityLentBy(
   tenant: Tenant,
   application: ApplicationId,
 ): Promise<StandingAuthority | undefined> {
-  const row = await provenApplication(store, tenant, application);
+  const row = await applicationOf(store, tenant, application);
   if (row === undefined || row.type === 'management') return undefined;
   return { kind: row.type, policy: policyOf(accessOf(row)), expiresAt: undefined };
 }
@@ -126,20 +126,20 @@ async function grantedTo(
 ): Promise<{ readonly policy: Policy; readonly authorizer: Policy }> {
   const unauthorized = { policy: nothing, authorizer: nothing };
   if (session.authorized_by === null) return unauthorized;
-  const application = await provenApplication(store, tenant, session.authorized_by);
+  const application = await applicationOf(store, tenant, session.authorized_by);
   if (!application || !namesKey(application, session.authorized_by_key)) return unauthorized;
   const authorizer = policyOf(accessOf(application));
   const policy = policyOf(accessOf(session));
   return covers(authorizer, policy) ? { policy, authorizer } : unauthorized;
 }
 
-async function provenApplication(
+async function applicationOf(
   store: Pick<Store, 'get'>,
   tenant: Tenant,
   application_id: Row<'applications'>['application_id'],
 ): Promise<Row<'applications'> | undefined> {
-  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
-  return row && requireProven(tenant, 'applications', row);
+  const key = { tenant_id: tenant.id, application_id };
+  return provenRow(store, tenant, { table: 'applications', key });
 }
 
 /** If no key was sent, or a call of an earlier release does not name it, the application decides alone. */

@@ -3,7 +3,7 @@ import { invalid } from '../base/errors.ts';
 import { type ApplicationId, parseUuid } from '../base/ids.ts';
 import type { ValidationErrors } from '../base/validation-errors.ts';
 import type { Store } from '../store/store.ts';
-import { requireProven } from './proven-row.ts';
+import { provenRow } from './proven-row.ts';
 import type { Tenant } from './tenant.ts';
 
 /** What is wrong with it is in the errors. */
@@ -26,7 +26,8 @@ export async function requireLinkedApplication(
   application_id: ApplicationId | null,
 ): Promise<void> {
   if (application_id === null) return;
-  const row = await store.get('applications', { tenant_id: tenant.id, application_id });
-  const isUsable = row && requireProven(tenant, 'applications', row).type !== 'management';
-  if (!isUsable) throw invalid('application.id', unknownApplication);
+  const key = { tenant_id: tenant.id, application_id };
+  const row = await provenRow(store, tenant, { table: 'applications', key });
+  if (row === undefined || row.type === 'management')
+    throw invalid('application.id', unknownApplication);
 }

@@ -7,8 +7,9 @@ import { integrityError, isIntegrityError } from '../base/errors.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { proveRow, rowProven } from '../keys/row-proof.ts';
 import type { ExplainedName, ProvenTable } from '../store/row-states.ts';
+import type { Store } from '../store/store.ts';
 import { type RowFromStore, type Unproven, unverifiedColumns } from '../store/stored-row.ts';
-import { type AnyRow, type Row, shapes } from '../store/tables.ts';
+import { type AnyRow, type Key, type Row, shapes } from '../store/tables.ts';
 import { type BoundTable, nameOf, requireBound } from './bound-row.ts';
 
 /** Any object with the keys of a tenant. */
@@ -37,7 +38,17 @@ export function requireProven<T extends ExplainedName>(
   return openings[table](keys, row);
 }
 
-/** The same; `undefined` where {@link requireProven} throws. */
+/** The row of that key, as the vault wrote it. @throws VaultError `integrity` like {@link requireProven}. */
+export async function provenRow<T extends ProvenTable>(
+  store: Pick<Store, 'get'>,
+  keys: Keys,
+  { table, key }: { readonly table: T; readonly key: Key<T> },
+): Promise<Row<T> | undefined> {
+  const row = await store.get(table, key);
+  return row && requireProven(keys, table, row as RowFromStore<T>);
+}
+
+/** The same as {@link requireProven}; `undefined` where it throws. */
 export function ifProven<T extends ExplainedName>(
   keys: Keys,
   table: T,

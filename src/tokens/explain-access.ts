@@ -12,7 +12,7 @@ import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { type Permission, parsePermission, permissions } from '../rules/permissions.ts';
 import { type Access, type AccessSubject, type Policy, policyOf } from '../rules/policy.ts';
-import { requireProven } from '../rules/proven-row.ts';
+import { provenRow } from '../rules/proven-row.ts';
 import { rowOf } from '../rules/stored-resource.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
@@ -139,9 +139,9 @@ async function holderOf(
     const access = accessOf(application);
     return { application, session: undefined, access, policy: policyOf(access) };
   }
-  const stored = await store.get('sessions', { tenant_id: tenant.id, session_id: key.session_id });
-  if (!stored) throw noKey();
-  const session = requireProven(tenant, 'sessions', stored);
+  const named = { tenant_id: tenant.id, session_id: key.session_id };
+  const session = await provenRow(store, tenant, { table: 'sessions', key: named });
+  if (!session) throw noKey();
   const credential = {
     application: application.application_id,
     key: key.key_id,

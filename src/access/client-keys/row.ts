@@ -6,7 +6,7 @@ import type { Random } from '../../base/random.ts';
 import { type ClientKey, readClientKey } from '../../keys/client-key.ts';
 import { type Binding, openText, sealText } from '../../keys/envelope.ts';
 import type { Opener } from '../../rules/openings.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
+import { proven, provenRow } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -49,8 +49,8 @@ export async function findClientKey(
   { id, now }: { readonly id: string; readonly now: Instant },
 ): Promise<Row<'client_keys'> | undefined> {
   const client_key_id = parseUuid<ClientKeyId>(id);
-  const stored =
-    client_key_id && (await store.get('client_keys', { tenant_id: tenant.id, client_key_id }));
-  const row = stored && requireProven(tenant, 'client_keys', stored);
+  if (client_key_id === undefined) return undefined;
+  const key = { tenant_id: tenant.id, client_key_id };
+  const row = await provenRow(store, tenant, { table: 'client_keys', key });
   return row && row.expires_at > now ? row : undefined;
 }

@@ -11,7 +11,7 @@ import { type CodeRights, type HolderOfCode, rightsIn } from '../../reactors/run
 import type { Caller } from '../../rules/caller.ts';
 import { openerOf } from '../../rules/openings.ts';
 import { policyOf } from '../../rules/policy.ts';
-import { requireProven } from '../../rules/proven-row.ts';
+import { provenRow } from '../../rules/proven-row.ts';
 import { rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
@@ -53,9 +53,9 @@ const nothing = policyOf({ permissions: [], rules: [] });
  */
 export function withoutKeyThrough(store: Store, proxy_id: ProxyId) {
   return async ({ tenant, application }: Caller): Promise<StandingAuthority | EndedAuthority> => {
-    const stored = await store.get('proxies', { tenant_id: tenant.id, proxy_id });
-    if (stored === undefined) return { ended: 'proxy' };
-    const row = requireProven(tenant, 'proxies', stored);
+    const key = { tenant_id: tenant.id, proxy_id };
+    const row = await provenRow(store, tenant, { table: 'proxies', key });
+    if (row === undefined) return { ended: 'proxy' };
     const { require_auth, application_id } = definitionIn(tenant, row);
     if (require_auth) return { ended: 'proxy' };
     if ((application_id ?? noApplication) !== application) return { ended: 'application' };
