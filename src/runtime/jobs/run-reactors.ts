@@ -22,9 +22,9 @@ export function runReactors(runs: WaitingRuns, epochs: Pick<Epochs, 'now'>): Job
       const state = epochs.now('reactor_runs');
       const now = performance.now();
       if (state === seen && now - sweptAt < sweepEveryMs) return 0;
+      await runs.look();
       seen = state;
       sweptAt = now;
-      await runs.look();
       return 0;
     },
   };

@@ -1,7 +1,9 @@
 /** Running jobs: each again and again, one run at a time, until the vault stops. */
 import { setTimeout as timeout } from 'node:timers/promises';
 import { reasonOf } from '../../base/errors.ts';
+import { createGrowingPause } from '../../base/pauses.ts';
 import type { Log } from '../../base/telemetry/log.ts';
+import { failurePauses } from '../../queue/lanes.ts';
 
 /** Work that is due at some time, without a request. Several servers may run it at once. */
 export interface Job {
@@ -31,7 +33,10 @@ export interface RunnerOptions {
   readonly onSuccess?: (job: string) => void;
 }
 
-/** Each job runs at once, for what became due while no server was up, and from then on by its time. */
+/**
+ * Each job runs at once, for what became due while no server was up, and from then on by its time. After a failure, a
+ * job that runs often rests as the lanes of queues do.
+ */
 export function startJobs(
   jobs: readonly Job[],
   log: Log,
@@ -40,11 +45,12 @@ export function startJobs(
   const stopping = new AbortController();
   const reporting = { log, onFailure, onSuccess };
   const loops = jobs.map(async (job) => {
-    await runOnce(job, reporting, stopping.signal);
-    for (;;) {
-      await pause(job.everyMs, stopping.signal);
-      if (stopping.signal.aborted) return;
-      await runOnce(job, reporting, stopping.signal);
+    const failurePause = createGrowingPause(failurePauses);
+    while (!stopping.signal.aborted) {
+      const hasSucceeded = await runOnce(job, reporting, stopping.signal);
+      if (hasSucceeded) failurePause.reset();
+      const restMs = hasSucceeded ? 0 : failurePause.next();
+      await pause(Math.max(job.everyMs, restMs), stopping.signal);
     }
   });
   return {
@@ -66,18 +72,23 @@ async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promis
   await timeout(milliseconds, undefined, { ref: false, signal: stopping }).catch(() => undefined);
 }
 
-/** A failure is logged for the operator; what was not done is still due at the next run. */
+/**
+ * A failure is logged for the operator; what was not done is still due at the next run.
+ * @returns false after a failure.
+ */
 async function runOnce(
   job: Job,
   { log, onFailure, onSuccess }: Reporting,
   stopping: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   try {
     const count = await job.run(stopping);
     onSuccess(job.name);
     if (count > 0) log.info('a job did its work', { job: job.name, count });
+    return true;
   } catch (error) {
     onFailure(error);
     log.error('a job failed and will be tried again', { job: job.name, reason: reasonOf(error) });
+    return false;
   }
 }

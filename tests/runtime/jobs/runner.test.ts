@@ -59,6 +59,23 @@ test('a job that fails is logged without the text of its error, and runs again',
   await jobs.stop();
 });
 
+test('a job that runs often and fails rests for longer each time, until a run succeeds', async () => {
+  const { log } = recorder();
+  const { job, runs, next } = controlled(250);
+  const pauses: number[] = [];
+  const pause = async (ms: number) => void pauses.push(ms);
+  const jobs = startJobs([job], log, { pause });
+  for (let run = 0; run < 6; run++) {
+    const begun = next();
+    if (run === 5) runs[run]?.end(0);
+    else runs[run]?.fail(new Error('broken'));
+    await begun;
+  }
+  assert.deepEqual(pauses, [1_000, 2_000, 4_000, 8_000, 10_000, 250]);
+  runs[6]?.end(0);
+  await jobs.stop();
+});
+
 test('each run that fails is counted, and no other', async () => {
   const { log } = recorder();
   const { job, runs, next } = controlled(1);
