@@ -7,7 +7,7 @@ import { createLog } from '../src/base/telemetry/log.ts';
 import { systemEntry } from '../src/rules/log-entries.ts';
 import { openerOf } from '../src/rules/openings.ts';
 import { readConfig } from '../src/runtime/config/config.ts';
-import { expireTokens } from '../src/runtime/jobs/expire-tokens.ts';
+import { expiringJobs } from '../src/runtime/jobs/expire.ts';
 import { type Running, serve } from '../src/runtime/serve.ts';
 import type { Row } from '../src/store/tables.ts';
 import { openData, sealRow } from '../src/tokens/contents/sealed-row.ts';
@@ -78,7 +78,7 @@ async function measureExpiry(engine: string, env: Readonly<Record<string, string
     const ratio = median(results.map((one) => one.beside / one.alone));
     say(`${engine}: ${rate.toFixed(0)} tokens/s; p99 of reads at ${ratio.toFixed(2)} (medians)`);
     // What the rounds above were too short for would count as well.
-    await expireTokens(running.vault, new AbortController().signal);
+    await expireTokens(running, new AbortController().signal);
     await insertExpired(running, rounds);
     const idle = await removalRate(running, new AbortController().signal);
     say(`${engine}: ${idle.toFixed(0)} tokens/s without other load`);
@@ -100,10 +100,16 @@ async function readsOf(running: Running): Promise<(time: number) => Promise<Load
   return (time) => load({ ...shared, method: 'GET', seconds: time });
 }
 
+function expireTokens({ vault }: Running, stopping: AbortSignal): Promise<number> {
+  const job = expiringJobs(vault).find(({ name }) => name === 'expire tokens');
+  if (job === undefined) throw new Error('there is no such job');
+  return job.run(stopping);
+}
+
 /** Tokens removed a second, until they or the time are used up. */
 async function removalRate(running: Running, stopping: AbortSignal): Promise<number> {
   const started = performance.now();
-  const count = await expireTokens(running.vault, stopping);
+  const count = await expireTokens(running, stopping);
   return (count / (performance.now() - started)) * 1000;
 }
 
