@@ -11,6 +11,7 @@ import { instantAfter, minute, systemClock } from '../../src/base/clock.ts';
 import type { TenantId } from '../../src/base/ids.ts';
 import { perform } from '../../src/rules/operation.ts';
 import { readConfig } from '../../src/runtime/config/config.ts';
+import { followRootKey } from '../../src/runtime/jobs/follow-root-key.ts';
 import { openVault, type Vault } from '../../src/runtime/open-vault.ts';
 import { tenantsAfter } from '../../src/store/queries/tenants.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -18,7 +19,13 @@ import { createSigningKey } from '../../src/webhooks/deliveries/signing-key.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { verifyPlace } from '../support/logs.ts';
 import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
-import { keyFileOf, keysInFile, openedWith } from '../support/root-keys.ts';
+import {
+  formerNameOf,
+  keyFileOf,
+  keysInFile,
+  openedWith,
+  toFormerForm,
+} from '../support/root-keys.ts';
 import { rowsOf } from '../support/rows.ts';
 import { createApplication, request } from '../support/vault.ts';
 
@@ -197,6 +204,52 @@ onBothEngines('a rotation of the root key', (engine) => {
     const finished = await rotate(place);
     assert.equal(finished.code, 0, finished.stderr);
     assert.equal(keysInFile(place).length, 1);
+  });
+
+  test('of a database of an earlier release: it opens, keeps its name, and leaves the old form', async (t) => {
+    const place = await engine.place(t);
+    const filled = await fill(place);
+    const before = await opened(place);
+    await toFormerForm(engine, place, before).finally(before.close);
+    const [old] = keysInFile(place);
+    assert.ok(old);
+    assert.ok((await namesOf(engine, place)).includes('root_key.check'));
+    for (let start = 0; start < 2; start += 1) {
+      const vault = await opened(place);
+      await assertWhole(vault, filled);
+      assert.equal(vault.vaultKeys.name, formerNameOf(old));
+      await vault.close();
+    }
+    const { code, stderr } = await rotate(place);
+    assert.equal(code, 0, stderr);
+    const vault = await opened(place);
+    await assertWhole(vault, filled);
+    assert.equal(vault.vaultKeys.name, formerNameOf(old));
+    await vault.close();
+    assert.deepEqual(await openedWith(engine, place, old), []);
+    assert.deepEqual(await namesOf(engine, place), ['root.2', 'webhooks.v1']);
+  });
+
+  test('is finished by a running server after the command was killed', async (t) => {
+    const place = await engine.place(t);
+    const filled = await fill(place);
+    const [old] = keysInFile(place);
+    assert.ok(old);
+    const dead = await opened(place);
+    const store = dying(dead.store, { writes: 3, died: 'after' });
+    await assert.rejects(rotateRoot({ ...dead, store }), { message: 'killed' });
+    await dead.close();
+    assert.equal(keysInFile(place).length, 2);
+    const { stdout } = await runCommand(['doctor', '--json'], environmentOf(place));
+    assert.match(stdout, /a rotation is under way, begun 20/);
+    const server = await opened(place, minute);
+    t.after(() => server.close());
+    const job = followRootKey(server);
+    assert.ok((await job.run(new AbortController().signal)) > 0);
+    await assertWhole(server, filled);
+    assert.equal(keysInFile(place).length, 1);
+    assert.deepEqual(await openedWith(engine, place, old), []);
+    assert.equal(await job.run(new AbortController().signal), 0);
   });
 
   test('leaves the file as it is when it cannot be replaced', async (t) => {

@@ -126,6 +126,17 @@ export function runCommand(words: readonly string[], environment: Environment): 
   return finished;
 }
 
+/** Begins a command that the test may kill. It ends with the test. */
+export function beginCommand(
+  t: Lender,
+  words: readonly string[],
+  environment: Environment,
+): Pick<VaultProcess, 'kill' | 'finished'> {
+  const { kill, finished } = start(words, environment);
+  t.after(kill);
+  return { kill, finished };
+}
+
 /** Runs a command and interrupts it, as Ctrl-C does, once it has written what matches. */
 export function interruptCommand(
   words: readonly string[],

@@ -1,18 +1,24 @@
 /** Root keys and what is sealed under them, as an attacker with the database and an old root key would try it. */
-import { createSecretKey, type KeyObject } from 'node:crypto';
+import assert from 'node:assert/strict';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { tombstoneOf } from '../../src/access/keyrings/tombstone-row.ts';
 import { pooledRandom } from '../../src/base/random.ts';
 import { AeadKey } from '../../src/keys/aead.ts';
 import {
   keyVersionOf,
   openingKeys,
   openText,
+  sealText,
   type VersionedKeys,
 } from '../../src/keys/envelope.ts';
-import { keyringBinding, rootKeys } from '../../src/keys/keyring.ts';
+import { keyringBinding, rootKeys, wrapKeyring } from '../../src/keys/keyring.ts';
 import { localRootKey } from '../../src/keys/root/local-key.ts';
 import { readStored } from '../../src/keys/root/wrapped.ts';
+import { sealTombstone } from '../../src/keys/tombstone.ts';
+import { proven } from '../../src/rules/proven-row.ts';
+import type { Vault } from '../../src/runtime/open-vault.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
 import type { Engine, Place } from './engines.ts';
 import { testGrant } from './openings.ts';
@@ -97,4 +103,57 @@ function opensDirectly(root: KeyObject, sealed: Uint8Array, row: Record<string, 
       return id === rootKeys(root).activeVersion;
     }
   });
+}
+
+/** Rewrites a vault as a release before version 2 of the stored form wrote it: sealed by the root key itself. */
+export async function toFormerForm(engine: Engine, place: Place, vault: Vault): Promise<void> {
+  const random = pooledRandom();
+  const [root] = keysInFile(place);
+  assert.ok(root);
+  const keys = rootKeys(root);
+  const bytes = (value: Uint8Array) => {
+    const hex = Buffer.from(value).toString('hex');
+    return engine.name === 'sqlite' ? `x'${hex}'` : `decode('${hex}', 'hex')`;
+  };
+  for (const row of await storedRows(engine, place, 'tenants')) {
+    const { tenant_id: tenant, proof: _proof, ...columns } = row;
+    const where = `where tenant_id = '${tenant}'`;
+    if (row.deleted_at !== null) {
+      const mark = sealTombstone(keys, tombstoneOf(row), random);
+      await engine.run(place, `update tenants set proof = '${mark}' ${where}`);
+      continue;
+    }
+    const keyring = await vault.tenants.keyringOf(row);
+    const wrapped = wrapKeyring(keys, tenant, keyring, random);
+    const again = proven({ keyring }, 'tenants', {
+      ...columns,
+      tenant_id: tenant,
+      keyring: wrapped,
+    });
+    const set = `keyring = ${bytes(wrapped)}, proof = '${again.proof}'`;
+    await engine.run(place, `update tenants set ${set} ${where}`);
+  }
+  const own = { tenant: '', field: 'private_key' };
+  for (const { name, private_key: sealed } of await storedRows(engine, place, 'vault_keys')) {
+    const where = `where name = '${name}'`;
+    if (name.startsWith('root.')) {
+      const id = 'root_key.check';
+      const check = bytes(sealText(keys, { ...own, id }, 'strongroom', random));
+      await engine.run(
+        place,
+        `update vault_keys set name = '${id}', private_key = ${check} ${where}`,
+      );
+      continue;
+    }
+    const binding = { ...own, id: name };
+    const text = await vault.vaultKeys.open({ job: 'sign deliveries', binding, sealed });
+    const again = bytes(sealText(keys, binding, text, random));
+    await engine.run(place, `update vault_keys set private_key = ${again} ${where}`);
+  }
+}
+
+/** The name that such a release derived from the root key. */
+export function formerNameOf(root: KeyObject): string {
+  const digits = createHmac('sha256', root).update('strongroom name of the vault').digest('hex');
+  return `strongroom-${digits.slice(0, 16)}`;
 }

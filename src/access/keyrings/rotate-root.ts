@@ -94,6 +94,8 @@ export async function rotateRoot(
     });
     await removePrevious(tools);
     await roots.renewal(root.source)?.end();
+    // Old copies of the rows, which the engine may still have.
+    await tools.store.scrub();
     await vaultKeys.refresh();
     outcome = 'finished';
     return { source: root.source, keyId, version, generation, ...count };

@@ -1,6 +1,7 @@
 /** The root key: its source responds, it opens what is stored, and whether a rotation is under way. */
 import { existsSync } from 'node:fs';
 import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
+import { rotationName, vaultKeysIn } from '../../access/keyrings/vault-key-rows.ts';
 import type { VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.ts';
 import { systemClock } from '../../base/clock.ts';
@@ -9,6 +10,7 @@ import { pooledRandom } from '../../base/random.ts';
 import { isLocal, openRootKeys, type RootKeys } from '../../keys/root/sources.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { allVaultKeys } from '../../store/queries/vault-keys.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
@@ -42,6 +44,7 @@ export async function checkRootKey(
       return [problem(`${roots.chosen.origin}: it opens the keys of no tenant`, restoreKey)];
     }
     return [
+      ...(await checkRotation(store, roots)),
       ...(await describeKey(roots, { opened, tried: tried.length, all: tenants.length })),
       ...(await checkPlace(config, store)),
     ];
@@ -72,6 +75,33 @@ async function describeKey(
           `it opens the keys of ${opened} of ${tried} tenants: the others were altered`,
           'Find out who wrote to the database (strongroom logs verify --state), and restore their rows.',
         ),
+  ];
+}
+
+/** A rotation that is under way, and a database whose keys another source wraps than the configured one. */
+async function checkRotation(store: ReadOnlyStore, roots: RootKeys): Promise<readonly Finding[]> {
+  const { warning } = reporter('root key');
+  const rows = await store.select(allVaultKeys);
+  const rotation = rows.find(({ name }) => name === rotationName);
+  const header = vaultKeysIn(rows).current?.header;
+  const wrapping = header && (await roots.unwrapping(header));
+  return [
+    ...(rotation
+      ? [
+          warning(
+            `a rotation is under way, begun ${new Date(rotation.created_at).toISOString()}`,
+            'If it does not finish by itself, run strongroom keys rotate root.',
+          ),
+        ]
+      : []),
+    ...(wrapping && wrapping !== roots.chosen
+      ? [
+          warning(
+            `the keys in the database are wrapped by ${wrapping.origin}, not by ${roots.chosen.origin}`,
+            `Set STRONGROOM_ROOT_KEY_SOURCE=${wrapping.source} on all servers.`,
+          ),
+        ]
+      : []),
   ];
 }
 

@@ -41,11 +41,23 @@ export function refuseFile(flags: Flags): void {
 }
 
 /** The records of the log as they are read; the state is complete when the last one was. */
-export async function* withState(
+export async function* withState(reading: StateReading, state: State): AsyncGenerator<LogRecord> {
+  const settings = { createIfMissing: false, clock: systemClock, random: pooledRandom() };
+  const roots = await openRootKeys({ ...readConfig().rootKey, ...settings });
+  try {
+    // Without the right root key no row is as the vault wrote it.
+    const vaultKeys = await readVaultKeys({ ...settings, store: reading.store, roots });
+    yield* compared(reading, state, vaultKeys);
+  } finally {
+    roots.close();
+  }
+}
+
+async function* compared(
   { store, tenants, whole }: StateReading,
   state: State,
+  vaultKeys: VaultKeys | undefined,
 ): AsyncGenerator<LogRecord> {
-  const vaultKeys = await openConfiguredKeys(store);
   for (const tenant of whole ? await tenantsWithLogsOrRows(store) : tenants) {
     const [stored] = await store.select(tenantWithId(tenant));
     // The walk compares the row with the log, and says so where the vault did not write it.
@@ -65,13 +77,6 @@ export async function* withState(
     state.beyond += beyond;
     state.findings.push(...findings);
   }
-}
-
-/** Without the right root key no row is as the vault wrote it. */
-async function openConfiguredKeys(store: ReadOnlyStore): Promise<VaultKeys | undefined> {
-  const settings = { createIfMissing: false, clock: systemClock, random: pooledRandom() };
-  const roots = await openRootKeys({ ...readConfig().rootKey, ...settings });
-  return readVaultKeys({ ...settings, store, roots });
 }
 
 /** Undefined for a deleted tenant, and for a row that the vault did not write. */
