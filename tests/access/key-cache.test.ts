@@ -10,10 +10,20 @@ import { newWrappingKey, type RootKey } from '../../src/keys/root/root-key.ts';
 import type { RootKeys } from '../../src/keys/root/sources.ts';
 import type { KeyHeader } from '../../src/keys/root/wrapped.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
 import { newTenant } from '../support/tenant.ts';
 import { createStillClock, startVault, type TestVault } from '../support/vault.ts';
 
 const random = pooledRandom();
+
+const header: KeyHeader = {
+  vault: 'vault',
+  generation: 1,
+  source: 'a service',
+  keyId: 'key',
+  version: 1,
+  blob: new Uint8Array([1]),
+};
 
 /** The root key of a vault, counted as a service would count its calls; and it can fail. */
 function counted({ running }: TestVault) {
@@ -86,16 +96,26 @@ onBothEngines('a vault whose root key is a service', (engine) => {
   });
 });
 
+test('keys of hundreds of tenants that are needed at one moment are all unwrapped, few at a time', async () => {
+  let running = 0;
+  let most = 0;
+  const cache = createKeyCache({
+    clock: createStillClock(),
+    unwrap: async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await nextLook();
+      running -= 1;
+      return newWrappingKey(random);
+    },
+  });
+  const tenants = Array.from({ length: 500 }, (_, at) => `tenant ${at}`);
+  await Promise.all(tenants.map((tenant) => cache.get(tenant, header)));
+  assert.equal(most, 64);
+});
+
 test('attempts after failures become rare, and a repaired row is tried at once', async () => {
   const clock = createStillClock();
-  const header: KeyHeader = {
-    vault: 'vault',
-    generation: 1,
-    source: 'a service',
-    keyId: 'key',
-    version: 1,
-    blob: new Uint8Array([1]),
-  };
   let asked = 0;
   const cache = createKeyCache({
     clock,

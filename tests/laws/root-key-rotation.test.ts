@@ -230,6 +230,29 @@ onBothEngines('a rotation of the root key', (engine) => {
     assert.deepEqual(await namesOf(engine, place), ['root.2', 'webhooks.v1']);
   });
 
+  test('conflicts with a new tenant and a deletion that were sealed before it and are stored after it', async (t) => {
+    const place = await engine.place(t);
+    const { living } = await fill(place);
+    const slow = await opened(place);
+    t.after(() => slow.close());
+    const { row, guard } = await slow.tenants.draft({ name: 'late', type: 'test' });
+    const tenant = await slow.tenants.find(living[0] as TenantId);
+    assert.ok(tenant);
+    const actor = { tenant, application: null };
+    const effect = await deleteTenant(slow, actor)(undefined);
+    assert.ok('change' in effect && effect.change);
+    assert.equal((await rotate(place)).code, 0);
+    const late = {
+      remove: { vault_keys: guard.remove },
+      insert: { tenants: [row], vault_keys: guard.insert },
+      entries: effect.change.entries,
+    };
+    assert.match((await slow.store.commit(late)).conflict ?? '', /^vault_keys\./);
+    assert.ok((await slow.store.commit(effect.change)).conflict);
+    await perform({ store: slow.store, actor }, deleteTenant(slow, actor));
+    assert.deepEqual(await namesOf(engine, place), ['root.2', 'webhooks.v1']);
+  });
+
   test('is finished by a running server after the command was killed', async (t) => {
     const place = await engine.place(t);
     const filled = await fill(place);

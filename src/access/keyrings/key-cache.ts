@@ -12,8 +12,9 @@ const cacheSizeMax = 100_000 * 140;
 /** Of failures, which are remembered to not ask again at once. */
 const failuresSizeMax = 10_000 * 140;
 
-/** Calls to a source at a time. More would only wait there. */
+/** Calls to a source at a time; others wait their turn. */
 const callsMax = 64;
+const waitingMax = 2_000;
 
 const pauses = { firstMs: second / 4, maxMs: 30 * second };
 
@@ -46,12 +47,31 @@ export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
   );
   const failures = new LruCache<FailedUnwrapping>(failuresSizeMax);
   const pending = new Map<string, Promise<WrappingKey>>();
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  /** Resolves when it is the turn of a call, which then counts until {@link leave}. */
+  async function enter(header: KeyHeader): Promise<void> {
+    if (running < callsMax) {
+      running += 1;
+      return;
+    }
+    if (waiting.length >= waitingMax) throw busy(header);
+    await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+
+  /** The turn goes to the call that has waited longest. */
+  function leave(): void {
+    const next = waiting.shift();
+    if (next) next();
+    else running -= 1;
+  }
 
   async function ask(tenant: string, header: KeyHeader, name: string): Promise<WrappingKey> {
     const failure = failures.get(name);
     const now = clock.now();
     if (failure && now < failure.until && failure.until - now <= pauses.maxMs) throw failure.error;
-    if (pending.size >= callsMax) throw busy(header);
+    await enter(header);
     try {
       const key = await unwrap(tenant, header);
       failures.delete(name);
@@ -61,6 +81,8 @@ export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
       const pause = failure?.pause ?? createGrowingPause(pauses);
       failures.set(name, { error, until: clock.now() + pause.next(), pause });
       throw error;
+    } finally {
+      leave();
     }
   }
 
@@ -82,9 +104,7 @@ export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
 }
 
 function busy({ source }: KeyHeader): VaultError {
-  return keyUnavailable(
-    `${callsMax} calls to the source of the root key (${source}) are under way`,
-  );
+  return keyUnavailable(`too many calls to the source of the root key (${source}) are waiting`);
 }
 
 /** The failure of a request whose tenant's keys cannot be unwrapped now. */
