@@ -4,14 +4,14 @@ import type { ApplicationId, DeliveryId, EventId, TenantId, WebhookId } from '..
 import { bytes, id, integer, optional, proof, type TableSpec, tenant, text } from './columns.ts';
 
 export const eventTables = {
-  /** Key pairs of the vault itself, whatever the tenant: each made once. */
+  /** Keys of the vault itself, whatever the tenant, and the note of a rotation that is under way. */
   vault_keys: {
     key: ['name'],
     unique: {},
     columns: {
-      /** What it is for, for example `webhooks.v1`. */
+      /** What it is for, for example `webhooks.v1`, or `root.2` for the key that seals the others. */
       name: text(),
-      /** PEM, sealed by the root key. The public key is made of it. */
+      /** Sealed; of `root.2`, wrapped by the root key. `access/keyrings/vault-key-rows.ts` lists the names. */
       private_key: bytes(),
       created_at: integer<Instant>(),
     },
