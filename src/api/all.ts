@@ -25,6 +25,7 @@ import { proxies } from './proxies.ts';
 import { reactors } from './reactors.ts';
 import { type ServiceTools, serviceOperations } from './service.ts';
 import { sessions } from './sessions.ts';
+import { tenantKeysResource } from './tenant-keys.ts';
 import { tenants } from './tenants.ts';
 import { tokenIntents } from './token-intents.ts';
 import { tokenization } from './tokenization.ts';
@@ -66,6 +67,7 @@ const resources: readonly Resource<ApiTools & Enrichments>[] = [
   clientKeys,
   webhooks,
   logs,
+  tenantKeysResource,
   tenants,
 ];
 

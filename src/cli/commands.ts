@@ -65,6 +65,34 @@ export const commands: CommandTable = {
     title: 'replace the root key',
     load: async () => (await import('./keys/rotate-root.ts')).keysRotateRoot,
   },
+  'keys list': {
+    title: 'list the versions of keys and the rows under them',
+    load: async () => (await import('./keys/list.ts')).keysList,
+  },
+  'keys rotate data': {
+    title: 'replace the keys that seal the data of tenants',
+    load: async () => (await import('./keys/rotate.ts')).keysRotate('data'),
+  },
+  'keys rotate search': {
+    title: 'replace the keys of search terms',
+    load: async () => (await import('./keys/rotate.ts')).keysRotate('search'),
+  },
+  'keys rotate fingerprint': {
+    title: 'replace the keys of fingerprints',
+    load: async () => (await import('./keys/rotate.ts')).keysRotate('fingerprint'),
+  },
+  'keys pause': {
+    title: "pause the rotations of tenants' keys",
+    load: async () => (await import('./keys/pause.ts')).keysPause,
+  },
+  'keys resume': {
+    title: "resume the rotations of tenants' keys",
+    load: async () => (await import('./keys/pause.ts')).keysResume,
+  },
+  'keys destroy': {
+    title: 'destroy a version of a key that has no rows',
+    load: async () => (await import('./keys/destroy.ts')).keysDestroy,
+  },
   'logs verify': {
     title: 'prove that the audit log is as it was written',
     load: async () => (await import('./logs/verify.ts')).logsVerify,

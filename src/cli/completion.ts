@@ -1,6 +1,6 @@
 /** `strongroom completion`: the table of commands as a script for a shell. */
 import { type CommandTable, groups } from './program.ts';
-import { type Command, UsageError } from './terminal/command.ts';
+import { type Command, operandsOf, UsageError } from './terminal/command.ts';
 
 /** A command as shells complete it. */
 interface Word {
@@ -47,7 +47,9 @@ export function completionOf(table: CommandTable): Command {
 function completedOf(table: CommandTable): Promise<Completed[]> {
   return Promise.all(
     Object.entries(table).map(async ([name, { title, load }]) => {
-      const { flags, operand } = await load();
+      const command = await load();
+      const { flags } = command;
+      const [operand] = operandsOf(command);
       const own = Object.entries(flags).map(([flag, { kind, meaning }]) => ({
         text: `--${flag}`,
         title: meaning,

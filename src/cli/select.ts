@@ -2,7 +2,7 @@
 import { CommanderError, Option, Command as Parser } from 'commander';
 import { version } from '../base/installation/manifest.ts';
 import { type CommandTable, groups, nameIn, type Selected } from './program.ts';
-import { type Command, type Flags, UsageError } from './terminal/command.ts';
+import { type Command, type Flags, operandsOf, UsageError } from './terminal/command.ts';
 
 const footer = `
 Configuration: STRONGROOM_… variables, listed in README.md. Check it with: strongroom doctor
@@ -60,7 +60,8 @@ function addTo(root: Parser, name: string, title: string): Parser {
 }
 
 function declare(parser: Parser, command: Command, selection: { flags?: Flags }): void {
-  const { summary, flags, operand, examples } = command;
+  const { summary, flags, examples } = command;
+  const operands = operandsOf(command);
   parser.description(summary);
   const options = Object.entries(flags).map(([flag, { kind, value, repeated, meaning }]) => {
     const text = kind === 'boolean' ? `--${flag}` : `--${flag} <${value ?? flag.toUpperCase()}>`;
@@ -69,14 +70,19 @@ function declare(parser: Parser, command: Command, selection: { flags?: Flags })
     parser.addOption(option);
     return [flag, option.attributeName()] as const;
   });
-  if (operand) parser.argument(`[${operand.name}]`, operand.meaning).allowExcessArguments();
+  for (const { name, meaning } of operands) {
+    parser.argument(`[${name}]`, meaning).allowExcessArguments();
+  }
   parser.addHelpText('after', examplesOf(parser, examples));
   parser.action(() => {
-    const [word, ...others] = parser.args;
-    if (operand && others.length > 0) throw new UsageError(`one ${operand.name} at a time`);
+    const [first] = operands;
+    if (first && parser.args.length > operands.length) {
+      throw new UsageError(`one ${first.name} at a time`);
+    }
+    const words = operands.map(({ name }, index) => [name, parser.args[index]]);
     const values: Flags = parser.opts();
     const named = options.map(([flag, attribute]) => [flag, values[attribute]]);
-    selection.flags = { ...Object.fromEntries(named), ...(operand && { [operand.name]: word }) };
+    selection.flags = { ...Object.fromEntries(named), ...Object.fromEntries(words) };
   });
 }
 

@@ -113,6 +113,22 @@ export function openText(
 }
 
 /**
+ * The same value sealed again, under the active key and for a place of its own. It is not decoded.
+ * @throws VaultError `integrity` like {@link openText}.
+ */
+export function resealText(
+  { keys, grant }: OpeningKeys,
+  { from, to }: { readonly from: Binding; readonly to: Binding },
+  { sealed, random }: { readonly sealed: Uint8Array; readonly random: Random },
+): Sealed {
+  const plaintext = opened(keys, from, sealed);
+  grant.opened(from);
+  const again = sealText(keys, to, plaintext, random);
+  plaintext.fill(0);
+  return again;
+}
+
+/**
  * Returns no value, and so takes no grant.
  * @throws VaultError `integrity` like {@link openText}.
  */

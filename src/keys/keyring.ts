@@ -57,6 +57,11 @@ export interface KeyVersion {
    * that a row names tells the versions of its digests.
    */
   readonly fromData?: number;
+  /**
+   * Of fingerprint keys: servers may write under this version and under the one before. Until this ends, a value that
+   * deduplication gives to a token is claimed under the one before.
+   */
+  readonly overlaps?: true;
 }
 
 /** Purposes whose digests are stored with rows that a data key seals. */
@@ -107,6 +112,8 @@ export function openKeyring(
 export class Keyring {
   readonly versions: Versions;
   readonly #sealing = new Map<SealingPurpose, VersionedKeys>();
+  readonly #living = new Map<SecretPurpose, readonly KeyObject[]>();
+  #successor: Keyring | undefined;
 
   constructor(versions: Versions) {
     this.versions = versions;
@@ -116,9 +123,23 @@ export class Keyring {
   sealing(purpose: SealingPurpose): VersionedKeys {
     const known = this.#sealing.get(purpose);
     if (known !== undefined) return known;
-    const keys = sealingKeys(purpose, this.versions[purpose], this.activeVersion(purpose));
+    const own = sealingKeys(purpose, this.versions[purpose], this.activeVersion(purpose));
+    const count = this.versions[purpose].length;
+    const keys: VersionedKeys = {
+      ...own,
+      at: (version) =>
+        version <= count ? own.at(version) : this.#successor?.sealing(purpose).at(version),
+    };
     this.#sealing.set(purpose, keys);
     return keys;
+  }
+
+  /**
+   * A request that began under this keyring, and takes longer than the announcement of a new key, opens with the keys
+   * of its successor what others have written meanwhile.
+   */
+  succeededBy(successor: Keyring): void {
+    if (successor !== this) this.#successor = successor;
   }
 
   /** The same keys, to open with. */
@@ -139,9 +160,19 @@ export class Keyring {
 
   /** The secrets of all versions that are not destroyed, the active one first: a digest may be under any of them. */
   livingSecrets(purpose: SecretPurpose): readonly KeyObject[] {
+    const known = this.#living.get(purpose);
+    if (known !== undefined) return known;
     const active = this.secret(purpose);
     const keys = this.versions[purpose].flatMap(({ key }) => key ?? []);
-    return [active, ...keys.filter((key) => key !== active)];
+    const living = [active, ...keys.filter((key) => key !== active)];
+    this.#living.set(purpose, living);
+    return living;
+  }
+
+  /** The secret before the one that overlaps it; see {@link KeyVersion.overlaps}. */
+  overlappedSecret(purpose: DigestPurpose): KeyObject | undefined {
+    const overlapping = this.versions[purpose].findLast(({ overlaps }) => overlaps);
+    return overlapping && this.secret(purpose, overlapping.version - 1);
   }
 
   /** The version of a digest key that a row is under whose data is sealed under this version of the data key. */
@@ -165,6 +196,7 @@ export class Keyring {
       key: newKey(random),
       createdAt: now,
       ...(isDigestPurpose(purpose) && { fromData: this.versions.data.length }),
+      ...(purpose === 'fingerprint' && { overlaps: true as const }),
     };
     return this.#with(purpose, [...versions, added]);
   }
@@ -179,6 +211,14 @@ export class Keyring {
         if (entry.version === newest) return { ...entry, state: 'active' };
         return entry.state === 'active' ? { ...entry, state: 'decrypt_only' } : entry;
       }),
+    );
+  }
+
+  /** The keyring once no server writes under an earlier fingerprint key than the active one any more. */
+  withoutOverlap(): Keyring {
+    return this.#with(
+      'fingerprint',
+      this.versions.fingerprint.map(({ overlaps: _ended, ...entry }) => entry),
     );
   }
 
@@ -257,13 +297,17 @@ function byPurpose(versions: (purpose: Purpose) => readonly KeyVersion[]): Versi
   return Object.fromEntries(purposes.map((purpose) => [purpose, versions(purpose)])) as Versions;
 }
 
-/** `{ purpose: [{ state, key?, created_at?, from_data? }] }`; a version is its place in the list, counted from 1. */
+/**
+ * `{ purpose: [{ state, key?, created_at?, from_data?, overlaps? }] }`; a version is its place in the list, counted
+ * from 1.
+ */
 function serialize(keyring: Keyring): string {
-  const entryOf = ({ state, key, createdAt, fromData }: KeyVersion): Json => ({
+  const entryOf = ({ state, key, createdAt, fromData, overlaps }: KeyVersion): Json => ({
     state,
     ...(key !== undefined && { key: key.export().toString('base64') }),
     ...(createdAt !== undefined && { created_at: createdAt }),
     ...(fromData !== undefined && { from_data: fromData }),
+    ...(overlaps && { overlaps }),
   });
   return JSON.stringify(
     Object.fromEntries(
@@ -295,12 +339,13 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
   if (!isObject(entry)) return undefined;
   const state = keyStates.find((known) => known === entry['state']);
   if (state === undefined) return undefined;
-  const { created_at: createdAt, from_data: fromData } = entry;
+  const { created_at: createdAt, from_data: fromData, overlaps } = entry;
   const known = {
     version: index + 1,
     state,
     ...(typeof createdAt === 'number' && { createdAt: parseInstant(createdAt) }),
     ...(typeof fromData === 'number' && { fromData }),
+    ...(overlaps === true && { overlaps }),
   };
   if (state === 'destroyed') return { ...known, key: undefined };
   const bytes = Buffer.from(String(entry['key']), 'base64');

@@ -2,9 +2,10 @@
 
 import type { Random } from '../base/random.ts';
 import { Secret } from '../base/secret.ts';
-import type { Opener } from '../rules/openings.ts';
-import { type Keys, proven } from '../rules/proven-row.ts';
-import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
+import type { Opener, Resealer } from '../rules/openings.ts';
+import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
+import { openSettings, resealSettings, sealSettings } from '../rules/sealed-settings.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import type { ProxyDefinition } from './definition.ts';
 
@@ -43,6 +44,13 @@ function bodyOf({ key, definition }: StoredBody): ProxyBody {
     key,
     definition: { ...definition, allow_encrypted: definition.allow_encrypted ?? false },
   };
+}
+
+/** The row in its next version, with its settings sealed again. @throws VaultError `integrity` when it was altered. */
+export function resealedProxy(resealer: Resealer, stored: Unproven<'proxies'>): Row<'proxies'> {
+  const { proof: _proof, ...row } = requireProven(resealer, 'proxies', stored);
+  const body = resealSettings(resealer, sealedAs(row), row.body);
+  return proven(resealer, 'proxies', { ...row, version: row.version + 1, body });
 }
 
 function sealedAs({ tenant_id, proxy_id: id, version }: UnsealedProxy) {

@@ -7,11 +7,11 @@ import type { Secret } from '../base/secret.ts';
 import type { Caller } from '../rules/caller.ts';
 import { withoutValues } from '../rules/configuration.ts';
 import { requireLinkedApplication } from '../rules/linked-application.ts';
-import { type Opener, openerFor } from '../rules/openings.ts';
+import { type Opener, openerFor, type Resealer } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
 import { holds } from '../rules/policy.ts';
-import { type Keys, proven } from '../rules/proven-row.ts';
-import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
+import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
+import { openSettings, resealSettings, sealSettings } from '../rules/sealed-settings.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
   merged,
@@ -21,6 +21,7 @@ import {
 } from '../rules/stored-resource.ts';
 import { reactorCount, reactorPage } from '../store/queries/reactors.ts';
 import type { Store } from '../store/store.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import { type CodeTools, refusalOfRights, refusalWhereOff, requireRunnable } from './code/check.ts';
 import {
@@ -116,6 +117,13 @@ function reactorRow(
  */
 export function openReactor(opener: Opener, row: ReactorRow): Secret<ReactorDefinition> {
   return openSettings<ReactorDefinition>(opener, sealedAs(row), row.body);
+}
+
+/** The row in its next version, with its settings sealed again. @throws VaultError `integrity` when it was altered. */
+export function resealedReactor(resealer: Resealer, stored: Unproven<'reactors'>): ReactorRow {
+  const { proof: _proof, ...row } = requireProven(resealer, 'reactors', stored);
+  const body = resealSettings(resealer, sealedAs(row), row.body);
+  return proven(resealer, 'reactors', { ...row, version: row.version + 1, body });
 }
 
 function sealedAs({ tenant_id, reactor_id: id, version }: UnsealedReactor) {

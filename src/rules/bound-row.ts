@@ -7,12 +7,13 @@ import {
   type Binding,
   openText,
   requireAuthentic,
+  resealText,
   type Sealed,
   sealText,
 } from '../keys/envelope.ts';
 import { type ExplainedName, explainedTables } from '../store/row-states.ts';
 import type { AnyRow, Row } from '../store/tables.ts';
-import type { Opener } from './openings.ts';
+import type { Opener, Resealer } from './openings.ts';
 import type { TenantKeys } from './tenant.ts';
 
 /** Tables whose rows are authenticated by the data that is sealed in them. */
@@ -47,14 +48,18 @@ interface SealingRow<T extends BoundTable> extends Pick<TenantKeys, 'keyring'> {
   readonly table: T;
   readonly row: Unsealed[T];
   readonly random: Random;
+  /** Of the data key: that of the stored row, where its digests stay as they are. The active one unless given. */
+  readonly version?: number | undefined;
 }
 
 /** Seals a string together with the rest of its row. */
 export function sealBound<T extends BoundTable>(
-  { keyring, table, row, random }: SealingRow<T>,
+  { keyring, table, row, random, version }: SealingRow<T>,
   text: string,
 ): Sealed {
-  return sealText(keyring.sealing('data'), forms[table].bindingOf(row), text, random);
+  const active = keyring.sealing('data');
+  const keys = version === undefined ? active : { ...active, activeVersion: version };
+  return sealText(keys, forms[table].bindingOf(row), text, random);
 }
 
 /** @throws VaultError `integrity`, which names the row, when the data or any other column was altered. */
@@ -66,6 +71,28 @@ export function openBound<T extends BoundTable>(
   const { sealedOf, bindingOf } = forms[table];
   try {
     return openText(keyring.opening('data', grant), bindingOf(row), sealedOf(row));
+  } catch (error) {
+    throw namingRow(error, nameOf(table, row));
+  }
+}
+
+/**
+ * What is sealed in the row, sealed again under the active key for the next version of the row.
+ * @throws VaultError like {@link openBound}.
+ */
+export function resealBound<T extends BoundTable>(
+  { keyring, grant, random }: Resealer,
+  table: T,
+  row: Row<T> & Unsealed[T],
+): Sealed {
+  const { sealedOf, bindingOf } = forms[table];
+  const next = { ...row, version: row.version + 1 };
+  try {
+    return resealText(
+      keyring.opening('data', grant),
+      { from: bindingOf(row), to: bindingOf(next) },
+      { sealed: sealedOf(row), random },
+    );
   } catch (error) {
     throw namingRow(error, nameOf(table, row));
   }

@@ -19,6 +19,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   card: 'Card',
   idempotency_key: 'Idempotency Key',
   key: 'Key',
+  keyring: 'Keyring',
   log: 'Log',
   log_checkpoint: 'Log Checkpoint',
   permission: 'Permission',

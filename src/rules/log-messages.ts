@@ -121,6 +121,17 @@ export const messages = {
     rotate: 'Tenant keys sealed again under a new key',
     report: 'Tenant usage reported',
   },
+  keyring: {
+    list: 'Keys of the tenant listed',
+    rotate: 'Rotation of keys started',
+    pause: 'Rotation of keys paused',
+    resume: 'Rotation of keys resumed',
+    introduce: 'New keys introduced',
+    activate: 'New keys in use',
+    reseal: 'Rows sealed again under new keys',
+    finish: 'Rotation of keys finished',
+    destroy: 'Key destroyed',
+  },
   tenant_host: { create: 'Host given to the tenant', delete: 'Host taken from the tenant' },
   card: { read: 'Card details retrieved' },
   log: {

@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Instant } from '../base/clock.ts';
+import type { Random } from '../base/random.ts';
 import { type OpeningGrant, openingGrant } from '../keys/envelope.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Caller } from './caller.ts';
@@ -29,6 +30,7 @@ const vaultJobs = {
   'run reactor calls': 'asynchronous calls of reactors, as their callers sent them',
   'expire card codes': 'tokens and token intents, which are sealed again without their code',
   'expire responses': 'stored responses, which are sealed again without what has expired',
+  'rotate tenant keys': 'everything of a tenant, which is sealed again under its new keys',
 } as const;
 
 export type VaultJob = keyof typeof vaultJobs;
@@ -36,6 +38,11 @@ export type VaultJob = keyof typeof vaultJobs;
 /** The keys that open, and the grant. */
 export interface Opener extends TenantKeys {
   readonly grant: OpeningGrant;
+}
+
+/** Opens to seal the same value again. */
+export interface Resealer extends Opener {
+  readonly random: Random;
 }
 
 /**

@@ -72,6 +72,10 @@ const rows = {
   'keys:read': elsewhere('Read the keys by which clients encrypt', management),
   'keys:create': elsewhere('Create keys by which clients encrypt', management),
   'keys:delete': elsewhere('Delete keys by which clients encrypt', management),
+  'keys:rotate': elsewhere(
+    "Rotate and destroy the tenant's own keys, and list them with the rows under each",
+    management,
+  ),
   'tenant:read': elsewhere('Read the tenant', management),
   'tenant:update': elsewhere('Update the tenant', management),
   'tenant:delete': elsewhere('Delete the tenant', management),

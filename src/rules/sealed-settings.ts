@@ -3,9 +3,9 @@
 import type { TenantId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import { Secret } from '../base/secret.ts';
-import { type Binding, openText, type Sealed, sealText } from '../keys/envelope.ts';
+import { type Binding, openText, resealText, type Sealed, sealText } from '../keys/envelope.ts';
 import { namingRow } from './bound-row.ts';
-import type { Opener } from './openings.ts';
+import type { Opener, Resealer } from './openings.ts';
 import type { Keys } from './proven-row.ts';
 
 /** The row that the settings belong to. */
@@ -34,6 +34,26 @@ export function openSettings<Settings>(
   try {
     const text = openText(keyring.opening('data', grant), bindingOf(owner), sealed);
     return new Secret(JSON.parse(text.reveal()) as Settings);
+  } catch (error) {
+    throw namingRow(error, { entity: owner.entity, id: owner.id });
+  }
+}
+
+/**
+ * The settings sealed again, to be stored in the next version of the row.
+ * @throws VaultError like {@link openSettings}.
+ */
+export function resealSettings(
+  { keyring, grant, random }: Resealer,
+  owner: SettingsOwner,
+  sealed: Uint8Array,
+): Sealed {
+  const places = {
+    from: bindingOf(owner),
+    to: bindingOf({ ...owner, version: owner.version + 1 }),
+  };
+  try {
+    return resealText(keyring.opening('data', grant), places, { sealed, random });
   } catch (error) {
     throw namingRow(error, { entity: owner.entity, id: owner.id });
   }

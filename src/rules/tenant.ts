@@ -2,6 +2,7 @@
 
 import type { TenantId } from '../base/ids.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import type { Change } from '../store/change.ts';
 import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import type { Quotas, Settings } from './settings.ts';
@@ -31,6 +32,8 @@ export interface GuardedTenantRow {
   };
 }
 
+export type TenantRowChange = Pick<Change, 'insert' | 'replace' | 'remove'>;
+
 export interface Tenants {
   /**
    * The tenant as of at most a second ago; `undefined` if there is none, or if its row was altered outside the vault.
@@ -50,6 +53,10 @@ export interface Tenants {
    * root key cannot be reached.
    */
   keyringOf(row: Row<'tenants'>): Promise<Keyring>;
+  /**
+   * The part of a change that stores another keyring of the tenant. It conflicts with every other change of the row.
+   */
+  rekeyed(row: Row<'tenants'>, keyring: Keyring): Promise<TenantRowChange>;
   /** The row of a deleted tenant, with a mark that only the vault can create. */
   tombstone(row: Omit<Row<'tenants'>, 'proof'>): Promise<GuardedTenantRow>;
   /** False for a row that is not marked as deleted, or was marked outside the vault. */

@@ -1,6 +1,12 @@
 /** A change: everything one request alters, as data. All of it is committed, or nothing. */
 import type { KeyId } from '../base/ids.ts';
-import { type AmendedTable, type Amendment, amendedColumns } from './amendments.ts';
+import {
+  type AmendedTable,
+  type Amendment,
+  amendedColumns,
+  type ResealedTable,
+  type Resealing,
+} from './amendments.ts';
 import { growsStorage, type StorageCeiling } from './growth.ts';
 import type { WrittenEntry } from './log-chain/block.ts';
 import type { LogEntry } from './log-chain/entries.ts';
@@ -22,6 +28,10 @@ export interface Change {
   readonly insert?: { readonly [T in Table]?: readonly Row<T>[] };
   /** Rows that follow the stored row of the same key whose version is one less. */
   readonly replace?: { readonly [T in VersionedTable]?: readonly Row<T>[] };
+  /** Rows of which only the sealed columns change, because they are sealed under another key: see `amendments.ts`. */
+  readonly reseal?: { readonly [T in ResealedTable]?: readonly Resealing<T>[] };
+  /** What a step of a rotation notes together with what it does. */
+  readonly amend?: Pick<NonNullable<Bookkeeping['amend']>, 'key_rotations'>;
   /** Rows that must exist; of a versioned table, in exactly the version named. What they own goes too. */
   readonly remove?: { readonly [T in Table]?: readonly RemovedRow<T>[] };
   /** The log entries of the change. An effect without an entry is not a change. */
@@ -48,7 +58,7 @@ export interface Bookkeeping {
 }
 
 /** No other table is written without an entry. */
-export type BookkeptTable = AmendedTable | 'due_work' | 'webhook_failures';
+export type BookkeptTable = AmendedTable | 'due_work' | 'webhook_failures' | 'fingerprint_claims';
 
 /** For a key, also the id that the log uses. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
@@ -64,7 +74,7 @@ export type CommitOutcome = { readonly conflict?: Precondition };
 export interface RowOperation {
   readonly table: Table;
   /** Clear removes the rows, however many, that one row of the table's owner owns. */
-  readonly action: 'insert' | 'replace' | 'amend' | 'remove' | 'clear';
+  readonly action: 'insert' | 'replace' | 'amend' | 'reseal' | 'remove' | 'clear';
   /** Of the columns that {@link columnsOf} lists. */
   readonly values: readonly SqlValue[];
 }
@@ -94,7 +104,7 @@ export function flattenBookkeeping(work: Bookkeeping): FlatChange {
   return { operations: operationsOf(work), entries: [], provers: [], ceilings: [], grows: false };
 }
 
-const actionsInOrder = ['remove', 'replace', 'amend', 'insert'] as const;
+const actionsInOrder = ['remove', 'replace', 'amend', 'reseal', 'insert'] as const;
 type Action = (typeof actionsInOrder)[number];
 
 /** By table. */
@@ -136,9 +146,9 @@ function operationOf(table: Table, action: RowOperation['action'], row: AnyRow):
 }
 
 /**
- * The columns whose values an operation gives. Insert and replace: all of them. Amend: the key, the columns to set,
- * and the columns with an expected value. Remove: the key, and the version if rows have one. Clear: the key of the
- * owner.
+ * The columns whose values an operation gives. Insert and replace: all of them. Amend and reseal: the key, the columns
+ * to set, and the columns with an expected value. Remove: the key, and the version if rows have one. Clear: the key of
+ * the owner.
  */
 export function columnsOf(table: Table, action: RowOperation['action']): readonly string[] {
   return columnsByAction[action][table];
@@ -147,7 +157,8 @@ export function columnsOf(table: Table, action: RowOperation['action']): readonl
 const columnsByAction = {
   insert: byTable(({ columns }) => columns),
   replace: byTable(({ columns }) => columns),
-  amend: byTable(amendedColumns),
+  amend: byTable((shape) => amendedColumns('amend', shape)),
+  reseal: byTable((shape) => amendedColumns('reseal', shape)),
   remove: byTable(({ key, versioned }) => (versioned ? [...key, 'version'] : key)),
   clear: byTable(({ owner }) => (owner === undefined ? [] : shapes[owner].key)),
 } as const;

@@ -63,6 +63,8 @@ const inserted: { readonly [T in Table]: NeedsRoom } = {
   deliveries: true,
   leases: own,
   vault_keys: own,
+  key_rotations: own,
+  fingerprint_claims: follows,
   logs: ofLog,
   checkpoints: ofLog,
   log_removals: ofLog,

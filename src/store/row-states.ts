@@ -47,6 +47,7 @@ type RowsByTable = Readonly<Record<string, readonly object[] | undefined>>;
 interface WrittenChange {
   readonly insert?: RowsByTable;
   readonly replace?: RowsByTable;
+  readonly reseal?: RowsByTable;
   readonly remove?: RowsByTable;
   readonly entries: readonly LogEntry[];
   readonly unexplained?: true;
@@ -86,6 +87,7 @@ export function authenticatorOf(table: ExplainedName, row: AnyRow): string {
 const actions = [
   ['insert', '+'],
   ['replace', '='],
+  ['reseal', '='],
   ['remove', '-'],
 ] as const;
 

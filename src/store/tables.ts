@@ -22,6 +22,7 @@ import {
   text,
 } from './columns.ts';
 import { eventTables } from './event-tables.ts';
+import { keyTables } from './key-tables.ts';
 import { logTables } from './log-tables.ts';
 import { reactorTables } from './reactor-tables.ts';
 import { storageTables } from './storage-tables.ts';
@@ -242,6 +243,7 @@ export const tables = {
     },
   },
   ...eventTables,
+  ...keyTables,
   ...logTables,
   ...workTables,
   // Last, because to remove rows of the others writes to it.

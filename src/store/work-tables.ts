@@ -9,6 +9,8 @@ export type Work =
   | 'checkpoint'
   /** The oldest entries of the log have reached the tenant's retention. */
   | 'old logs'
+  /** Keys of the tenant are to be rotated. */
+  | 'key rotation'
   /** Deliveries wait for their next attempt. */
   | 'waiting deliveries'
   /** A webhook was deleted, whose deliveries remain. */

@@ -119,6 +119,11 @@ function makeNew(
   );
   const terms = searchTerms(tenant, row, { contents, evaluation });
   pending.put({ stored: undefined, row, terms });
+  if (isTarget && prepared.claim !== undefined) {
+    const expression = row.fingerprint_expression ?? '';
+    const { claim } = prepared;
+    pending.claim({ tenant_id: tenant.id, token_id: id, fingerprint: claim, expression });
+  }
   if (intent) pending.convert(intent, row);
   const extras = prepared.isReticent ? undefined : { deduplicated: false };
   // An earlier request sent the value of an intent, and a client sent an encrypted one.
@@ -241,15 +246,16 @@ interface Merging {
 /** The existing token with the incoming data and metadata merged in; its definition stays. */
 function mergedToken(
   { caller, now, random, evaluation }: Creation,
-  { prepared: { contents }, grant }: Merging,
+  { prepared, grant }: Merging,
   { stored, row: before }: PendingToken,
 ): PendingToken {
   const { tenant } = caller;
-  const { data, metadata } = contents;
+  const { data, metadata } = prepared.contents;
   const patch = { data, ...(metadata && { metadata }) };
   const opened = openData(openerFor(caller, grant), before, now).reveal();
   const merged = patchContents(contentsOfRow(before, opened), patch, { now: () => now });
-  const { fingerprint } = before;
+  // The same value, under the active key: the stored one may be under another.
+  const fingerprint = prepared.fingerprint ?? before.fingerprint;
   const row = sealRow(
     { tenant, data: merged.data, random },
     {

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts';
 import { hasExpired } from './contents/contents.ts';
 import { type DefinedToken, mayTakeIntent } from './contents/disclosure.ts';
 import { tokenTypes } from './contents/token-types.ts';
-import { PendingTokens } from './pending-tokens.ts';
+import { type ActiveFingerprints, PendingTokens, underActiveKey } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
 import { equalityOf, equalityWanted, isForeign } from './prepare.ts';
 
@@ -69,8 +69,10 @@ async function readEquals(
   all: readonly PreparedToken[],
   now: Instant,
 ): Promise<StoredEquals> {
-  const found = await equalsOf(store, tenant.id, all);
-  if (found.length === 0) return { pending: new PendingTokens(), ...noEquals };
+  const active = activeFingerprintsOf(all);
+  const stored = await equalsOf(store, tenant.id, all);
+  const found = stored.map((row) => underActiveKey(row, active));
+  if (found.length === 0) return { pending: new PendingTokens(active), ...noEquals };
   const live = found.filter((row) => !hasExpired(row, now));
   const isTarget = ({ deduplicated }: EqualToken) => deduplicated === 1;
   const expired = await unaltered(
@@ -84,11 +86,11 @@ async function readEquals(
       const { tenant_id, token_id } = equal;
       const row = await store.get('tokens', { tenant_id, token_id });
       // One that was changed or removed since is not equal any more.
-      const still = row && !hasExpired(row, now) && equalityOf(row) === equalityOf(equal);
-      return still ? [row] : [];
+      const equality = row && equalityOf(underActiveKey(row, active));
+      return row && !hasExpired(row, now) && equality === equalityOf(equal) ? [row] : [];
     }),
   );
-  const pending = new PendingTokens();
+  const pending = new PendingTokens(active);
   for (const row of rows.flat()) pending.put({ stored: row, row, terms: undefined });
   return {
     pending,
@@ -96,6 +98,15 @@ async function readEquals(
     tooLarge,
     expired: Map.groupBy(expired, (row) => equalityOf(row) ?? ''),
   };
+}
+
+function activeFingerprintsOf(all: readonly PreparedToken[]): ActiveFingerprints {
+  const active = new Map<string, string>();
+  for (const { fingerprint, otherFingerprints } of all) {
+    if (fingerprint === null) continue;
+    for (const other of otherFingerprints) active.set(other, fingerprint);
+  }
+  return active;
 }
 
 /**
@@ -159,11 +170,15 @@ async function equalsOf(
   const wanted = new Map<string, FingerprintQuery>();
   for (const one of all) {
     const equality = equalityWanted(one);
-    const { contents, fingerprint } = one;
+    const { contents, fingerprint, otherFingerprints } = one;
     if (equality === undefined || fingerprint === null) continue;
     const ofType = tokenTypes[contents.type].fingerprint;
     const expression = contents.fingerprintExpression ?? ofType;
-    wanted.set(equality, { fingerprint, expression, ofType: expression === ofType });
+    const ofExpression = { expression, ofType: expression === ofType };
+    wanted.set(equality, { fingerprint, ...ofExpression });
+    for (const other of otherFingerprints) {
+      wanted.set(`${equality} ${other}`, { fingerprint: other, ...ofExpression });
+    }
   }
   const queries: Promise<EqualToken[]>[] = [];
   const each = [...wanted.values()];

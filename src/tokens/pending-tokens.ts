@@ -18,6 +18,18 @@ export interface PendingToken {
   readonly terms: readonly Row<'search_terms'>[] | undefined;
 }
 
+/** By fingerprints under other keys: those of the same values under the active key. */
+export type ActiveFingerprints = ReadonlyMap<string, string>;
+
+/** The token with the fingerprint that it has under the active key, as far as that is known. */
+export function underActiveKey<R extends { readonly fingerprint: string | null }>(
+  row: R,
+  active: ActiveFingerprints,
+): R {
+  const fingerprint = row.fingerprint === null ? undefined : active.get(row.fingerprint);
+  return fingerprint === undefined ? row : { ...row, fingerprint };
+}
+
 type TokensChange = Pick<Change, 'insert' | 'replace' | 'remove'>;
 
 export class PendingTokens {
@@ -25,12 +37,19 @@ export class PendingTokens {
   readonly #byEquality = new Map<string, TokenId[]>();
   readonly #gone = new Map<TokenId, RemovedToken>();
   readonly #converted = new Map<TokenIntentId, Row<'tokens'>>();
+  readonly #claims: Row<'fingerprint_claims'>[] = [];
+  readonly #active: ActiveFingerprints;
+
+  /** @param active for stored tokens whose fingerprints are under other keys. */
+  constructor(active: ActiveFingerprints = new Map()) {
+    this.#active = active;
+  }
 
   put(token: PendingToken): void {
     const { token_id: id } = token.row;
     const known = this.#byId.has(id);
     this.#byId.set(id, token);
-    const equality = equalityOf(token.row);
+    const equality = equalityOf(underActiveKey(token.row, this.#active));
     if (known || equality === undefined) return;
     const equals = this.#byEquality.get(equality);
     if (equals) equals.push(id);
@@ -50,6 +69,11 @@ export class PendingTokens {
   /** A stored token that makes way. */
   remove(row: RemovedToken): void {
     this.#gone.set(row.token_id, row);
+  }
+
+  /** Of a new deduplication target: no other server makes one of the same value under another key. */
+  claim(row: Row<'fingerprint_claims'>): void {
+    this.#claims.push(row);
   }
 
   /** The token holds the value of the intent from now on. */
@@ -91,6 +115,7 @@ export class PendingTokens {
           ...made.flatMap(({ terms }) => terms ?? []),
           ...replacements.flatMap(({ insert }) => insert?.search_terms ?? []),
         ],
+        ...(this.#claims.length > 0 && { fingerprint_claims: this.#claims }),
       },
     };
   }

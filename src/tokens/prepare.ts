@@ -39,6 +39,10 @@ export interface PreparedToken {
   /** Whether the response is an existing token with the same value, if there is one. */
   readonly deduplicates: boolean;
   readonly fingerprint: string | null;
+  /** What the fingerprint is under the other keys that live, of which stored tokens may have one. */
+  readonly otherFingerprints: readonly string[];
+  /** The fingerprint under which a new deduplication target claims the value; see `Keyring.overlappedSecret`. */
+  readonly claim: string | undefined;
   readonly ids: TokenIds;
   /** The response does not mention deduplication. */
   readonly isReticent?: true;
@@ -48,8 +52,10 @@ export interface PreparedToken {
   readonly opened: OpenedValue | undefined;
 }
 
+type FingerprintedPart = 'fingerprint' | 'otherFingerprints' | 'claim' | 'isReticent';
+
 /** A token whose fingerprint no caller may learn before {@link admitTokens} has counted it. */
-export interface UncountedToken extends Omit<PreparedToken, 'fingerprint' | 'isReticent'> {
+export interface UncountedToken extends Omit<PreparedToken, FingerprintedPart> {
   readonly guess: Guess | undefined;
   /** Its id is made of its data. */
   readonly hasOwnId: boolean;
@@ -139,13 +145,17 @@ export async function admitTokens(
   if (counting) await counting;
   return all.map((token) => {
     const { guess, hasOwnId } = token;
-    if (guess === undefined) return { ...token, fingerprint: null };
-    const { learned } = guess;
-    if (learned !== null) return { ...token, fingerprint: learned };
+    if (guess === undefined) return { ...token, ...unfingerprinted };
+    const { learned, others, claim } = guess;
+    if (learned !== null) {
+      return { ...token, fingerprint: learned, otherFingerprints: others, claim };
+    }
     if (hasOwnId) return tooManyGuesses('created with an id that is made of them');
-    return { ...token, deduplicates: false, fingerprint: null, isReticent: true as const };
+    return { ...token, ...unfingerprinted, deduplicates: false, isReticent: true as const };
   });
 }
+
+const unfingerprinted = { fingerprint: null, otherFingerprints: [], claim: undefined };
 
 /** The target of a token whose value its caller does not send in the clear. */
 export interface ForeignPlace {

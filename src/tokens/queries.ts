@@ -3,6 +3,7 @@ import type { Instant } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { parseTokenId, type TenantId } from '../base/ids.ts';
 import type { Change } from '../store/change.ts';
+import { claimsOfToken } from '../store/queries/key-rotations.ts';
 import {
   equalTokenPlaces,
   searchTermKeys,
@@ -68,13 +69,13 @@ export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Ro
 /** The place of a token, without its contents. */
 export type PlacedToken = Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>;
 
-/** The places of the tokens with that fingerprint, including expired ones; the deduplication target comes first. */
-export function placesWithFingerprint(
+/** The places of the tokens with one of the fingerprints, including expired ones; deduplication targets come first. */
+export function placesWithFingerprints(
   store: Store,
   tenant: TenantId,
-  fingerprint: string,
+  fingerprints: readonly string[],
 ): Promise<PlacedToken[]> {
-  return store.select(equalTokenPlaces(tenant, fingerprint));
+  return store.select(equalTokenPlaces(tenant, fingerprints));
 }
 
 export interface Replacement {
@@ -82,19 +83,25 @@ export interface Replacement {
   readonly updated: Row<'tokens'>;
   /** Those of the updated token. */
   readonly terms: readonly Row<'search_terms'>[];
+  /** Whether it may have claimed a value that is no longer its own. */
+  readonly isClaimed?: boolean;
 }
 
 /** A token that changes, and the search terms that change with it. */
 export async function replacementOf(
   store: Store,
-  { row, updated, terms }: Replacement,
+  { row, updated, terms, isClaimed = false }: Replacement,
 ): Promise<Pick<Change, 'remove' | 'replace' | 'insert'>> {
   const { container, type, expires_at } = row;
   const hasTerms = row.search_indexes !== null || row.metadata !== null;
   const keys = hasTerms ? await store.select(searchTermKeys(row)) : [];
   const before = keys.map((key) => ({ ...key, container, type, expires_at }));
+  const claims = isClaimed ? await store.select(claimsOfToken(row)) : [];
   return {
-    remove: { search_terms: without(before, terms) },
+    remove: {
+      search_terms: without(before, terms),
+      ...(claims.length > 0 && { fingerprint_claims: claims }),
+    },
     replace: { tokens: [updated] },
     insert: { search_terms: without(terms, before) },
   };

@@ -12,6 +12,7 @@ import { deny, refuse } from '../rules/refusal.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './contents/contents.ts';
+import { hasCurrentDigest } from './contents/digest-versions.ts';
 import { readGrant, undisclosedMove, undisclosedPatch } from './contents/disclosure.ts';
 import {
   broughtData,
@@ -23,9 +24,9 @@ import {
 import { searchTerms } from './contents/search-terms.ts';
 import { shownAs, viewOverTime, viewUnread, withoutContents } from './contents/view.ts';
 import type { TokenWriting } from './create.ts';
-import { guessOf, learned } from './guesses/guesses.ts';
+import { currentFingerprint, guessOf, learned } from './guesses/guesses.ts';
 import { deduplicatesTokens, fingerprintsTokens } from './prepare.ts';
-import { liveToken, placesWithFingerprint, replacementOf } from './queries.ts';
+import { liveToken, placesWithFingerprints, replacementOf } from './queries.ts';
 import { changedToken } from './reply-expiry.ts';
 
 export interface TokenUpdate {
@@ -62,7 +63,7 @@ export function updateToken(
     if (exposed) return deny(caller, now, attempt, exposed);
     await pause();
     const after = { row, patch, contents, evaluation, now };
-    const fingerprint = await fingerprintAfter(store, caller, after);
+    const { fingerprint, others, isSame } = await fingerprintAfter(store, caller, after);
     const { data } = contents;
     const updated = sealRow(
       { tenant, data, random },
@@ -70,7 +71,7 @@ export function updateToken(
         ...row,
         ...deriveRow({ tenant, contents, fingerprint, now }),
         version: row.version + 1,
-        deduplicated: fingerprint === row.fingerprint ? row.deduplicated : 0,
+        deduplicated: isSame ? row.deduplicated : 0,
         modified_by: caller.application,
         modified_at: now,
       },
@@ -82,16 +83,18 @@ export function updateToken(
           broughtData(updated, data, at),
         )
       : () => viewUnread(updated);
-    const became =
-      deduplicatesTokens(caller, patch.deduplicate_token) && fingerprint !== row.fingerprint;
-    const hidden = became && (await equalsUnreadable(store, caller, updated, now));
+    const became = deduplicatesTokens(caller, patch.deduplicate_token) && !isSame;
+    const equals = { updated, others, now };
+    const hidden = became && (await equalsUnreadable(store, caller, equals));
+    const claims =
+      row.deduplicated === 1 && tenant.keyring.overlappedSecret('fingerprint') !== undefined;
     await pause();
     const seen = grant && !hidden ? shownAs({ row: updated, grant }) : undefined;
     const disclosure = seen && ({ shown: seen, through: 'update' } as const);
     const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
     return {
       change: {
-        ...(await replacementOf(store, { row, updated, terms })),
+        ...(await replacementOf(store, { row, updated, terms, isClaimed: claims && !isSame })),
         entries: [entryOf(caller, now, { ...attempt, disclosure })],
       },
       reply: {
@@ -109,32 +112,55 @@ interface PatchedToken extends Evaluated {
   readonly now: Instant;
 }
 
-/** The fingerprint stays unless the patch touches its source; null also where the new one is withheld. */
+interface PatchedFingerprint {
+  /** Under the active key; null also where it is withheld. */
+  readonly fingerprint: string | null;
+  /** The same under the other keys that live. */
+  readonly others: readonly string[];
+  /** Whether it is of the same value as before. */
+  readonly isSame: boolean;
+}
+
+/** The value that is fingerprinted stays unless the patch touches its source. */
 async function fingerprintAfter(
   store: Store,
   caller: Caller,
   patched: PatchedToken,
-): Promise<string | null> {
+): Promise<PatchedFingerprint> {
   const { row, patch, contents, now } = patched;
   const { data, metadata, fingerprint_expression: expression } = patch;
   const own = contents.fingerprintExpression?.includes('metadata') === true;
   const touched = data !== undefined || expression !== undefined || (own && metadata !== undefined);
-  if (row.fingerprint !== null && !touched) return row.fingerprint;
+  if (row.fingerprint !== null && !touched) {
+    const isCurrent = hasCurrentDigest(caller.tenant, 'fingerprint', row);
+    const fingerprint = isCurrent ? row.fingerprint : currentFingerprint(caller.tenant, patched);
+    return { fingerprint, others: [], isSame: true };
+  }
   const asked = expression ?? contents.fingerprintExpression;
-  if (row.fingerprint === null && !fingerprintsTokens(caller, asked)) return null;
+  if (row.fingerprint === null && !fingerprintsTokens(caller, asked)) {
+    return { fingerprint: null, others: [], isSame: true };
+  }
   const guess = guessOf(caller, patched, { request: patch });
-  return learned({ store, now }, caller, guess);
+  const fingerprint = await learned({ store, now }, caller, guess);
+  const { others } = guess;
+  const isSame = [fingerprint, ...(fingerprint === null ? [] : others)].includes(row.fingerprint);
+  return { fingerprint, others, isSame };
+}
+
+interface UpdatedFingerprint extends Pick<PatchedFingerprint, 'others'> {
+  readonly updated: Row<'tokens'>;
+  readonly now: Instant;
 }
 
 /** True when another token holds the same value and the caller may not read it. */
 async function equalsUnreadable(
   store: Store,
   caller: Caller,
-  updated: Row<'tokens'>,
-  now: Instant,
+  { updated, others, now }: UpdatedFingerprint,
 ): Promise<boolean> {
   if (updated.fingerprint === null) return false;
-  const equals = await placesWithFingerprint(store, updated.tenant_id, updated.fingerprint);
+  const fingerprints = [updated.fingerprint, ...others];
+  const equals = await placesWithFingerprints(store, updated.tenant_id, fingerprints);
   return equals.some(
     (row) =>
       row.token_id !== updated.token_id &&

@@ -9,10 +9,10 @@ import type { AllowList } from '../outbound/allow-list.ts';
 import { newNote } from '../queue/notes.ts';
 import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
-import { type Opener, openerFor } from '../rules/openings.ts';
+import { type Opener, openerFor, type Resealer } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
 import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
-import { openSettings, sealSettings } from '../rules/sealed-settings.ts';
+import { openSettings, resealSettings, sealSettings } from '../rules/sealed-settings.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
   nextVersion,
@@ -22,6 +22,7 @@ import {
 } from '../rules/stored-resource.ts';
 import { allWebhooks, webhookCount } from '../store/event-queries/webhooks.ts';
 import type { Store } from '../store/store.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import {
   parseWebhook,
@@ -105,6 +106,13 @@ export function webhookRow(
  */
 export function openWebhook(opener: Opener, row: WebhookRow): Secret<WebhookBody> {
   return openSettings<WebhookBody>(opener, sealedAs(row), row.body);
+}
+
+/** The row in its next version, with its settings sealed again. @throws VaultError `integrity` when it was altered. */
+export function resealedWebhook(resealer: Resealer, stored: Unproven<'webhooks'>): WebhookRow {
+  const { proof: _proof, ...row } = requireProven(resealer, 'webhooks', stored);
+  const body = resealSettings(resealer, sealedAs(row), row.body);
+  return proven(resealer, 'webhooks', { ...row, version: row.version + 1, body });
 }
 
 function sealedAs({ tenant_id, webhook_id: id, version }: UnsealedWebhook) {

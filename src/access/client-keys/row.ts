@@ -4,11 +4,12 @@ import type { Instant } from '../../base/clock.ts';
 import { type ClientKeyId, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { type ClientKey, readClientKey } from '../../keys/client-key.ts';
-import { type Binding, openText, sealText } from '../../keys/envelope.ts';
-import type { Opener } from '../../rules/openings.ts';
-import { proven, provenRow } from '../../rules/proven-row.ts';
+import { type Binding, openText, resealText, sealText } from '../../keys/envelope.ts';
+import type { Opener, Resealer } from '../../rules/openings.ts';
+import { proven, provenRow, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 
 export interface ClientKeySealing {
@@ -33,6 +34,20 @@ export function clientKeyRow(
 export function openClientKey({ keyring, grant }: Opener, row: Row<'client_keys'>): ClientKey {
   const text = openText(keyring.opening('data', grant), bindingOf(row), row.private_key);
   return readClientKey(text.reveal());
+}
+
+/** The row in its next version, with its key sealed again. @throws VaultError `integrity` when it was altered. */
+export function resealedClientKey(
+  resealer: Resealer,
+  stored: Unproven<'client_keys'>,
+): Row<'client_keys'> {
+  const { keyring, grant, random } = resealer;
+  const { proof: _proof, ...row } = requireProven(resealer, 'client_keys', stored);
+  const place = bindingOf(row);
+  const places = { from: place, to: place };
+  const sealed = { sealed: row.private_key, random };
+  const private_key = resealText(keyring.opening('data', grant), places, sealed);
+  return proven(resealer, 'client_keys', { ...row, version: row.version + 1, private_key });
 }
 
 function bindingOf({ tenant_id, client_key_id }: UnsealedClientKey): Binding {

@@ -56,12 +56,21 @@ export function createTenants({
     epoch,
   });
 
+  // Requests may still use a keyring that a commit of this process has replaced.
+  const latest = new ExpiringMap<TenantId, Keyring>({
+    clock,
+    ageMsMax: keyringAgeMsMax,
+    entriesMax: cachedMax,
+  });
+
   /** Opened keyrings are cached while the wrapped bytes stay the same, and with them their contexts. */
   async function keyringOf({ tenant_id, keyring: wrapped }: Row<'tenants'>): Promise<Keyring> {
     const known = keyrings.get(tenant_id);
     if (known && Buffer.compare(known.wrapped, wrapped) === 0) return known.keyring;
     const keyring = await vaultKeys.openKeyring({ tenant: tenant_id, wrapped });
     keyrings.set(tenant_id, { wrapped, keyring });
+    latest.get(tenant_id)?.succeededBy(keyring);
+    latest.set(tenant_id, keyring);
     return keyring;
   }
 
@@ -136,6 +145,18 @@ export function createTenants({
       return { row, tenant: tenantOf(row, keyring), guard: guardedBy(guard) };
     },
     keyringOf,
+    rekeyed: async ({ proof: _proof, ...row }, keyring) => {
+      const { tenant_id: tenant } = row;
+      const { bytes, guard } = await vaultKeys.sealKeyring({ tenant, keyring });
+      const version = row.version + 1;
+      const stored = proven({ keyring }, 'tenants', { ...row, version, keyring: bytes });
+      const { remove, insert } = guardedBy(guard);
+      return {
+        replace: { tenants: [stored] },
+        remove: { vault_keys: remove },
+        insert: { vault_keys: insert },
+      };
+    },
     tombstone: async (row) => {
       const { mark: proof, guard } = await vaultKeys.markDeleted(tombstoneOf(row));
       return { row: { ...row, proof }, guard: guardedBy(guard) };

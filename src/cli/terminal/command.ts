@@ -15,19 +15,24 @@ export interface Command {
   /** Whole sentences; the list of all commands has a few words for each. */
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** The argument after the words, without a name, given to `run` among the flags. */
-  readonly operand?: Operand;
+  /** The arguments after the words, without names, given to `run` among the flags. */
+  readonly operand?: Operand | readonly Operand[];
   /** Lines that can be typed, without `strongroom` and the words of the command. */
   readonly examples: readonly string[];
   /** Resolves to the exit code. */
   readonly run: (flags: Flags) => Promise<number>;
 }
 
-interface Operand {
+export interface Operand {
   readonly name: string;
   readonly meaning: string;
   /** What it can be, where that is a short list. */
   readonly choices?: readonly string[];
+}
+
+/** The operands of a command, in their order. */
+export function operandsOf({ operand }: Pick<Command, 'operand'>): readonly Operand[] {
+  return [operand ?? []].flat();
 }
 
 /** The command was called in a way it cannot be. */

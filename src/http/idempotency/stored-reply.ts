@@ -5,8 +5,8 @@ import type { ApplicationId } from '../../base/ids.ts';
 import { isObject, type Json } from '../../base/json.ts';
 import { mergePatch, patchBetween } from '../../base/merge-patch.ts';
 import type { Random } from '../../base/random.ts';
-import { openText, type Sealed, sealText } from '../../keys/envelope.ts';
-import { type Opener, openerOf } from '../../rules/openings.ts';
+import { openText, resealText, type Sealed, sealText } from '../../keys/envelope.ts';
+import { type Opener, openerOf, type Resealer } from '../../rules/openings.ts';
 import type { Reply, ReplyBody, ReplyExpiry } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Key, Row } from '../../store/tables.ts';
@@ -103,6 +103,18 @@ export function rowWithoutExpired(
   const stored = 'begun' in opened ? opened : withoutExpired(opened, sealing.now);
   const { version, created_at } = row;
   return stored && { ...row, version: version + 1, ...sealedReply(sealing, stored, created_at) };
+}
+
+/** The row in its next version, sealed again. @throws VaultError `integrity` when it was altered. */
+export function resealedReply(
+  { keyring, grant, random }: Resealer,
+  row: Row<'replies'>,
+): Row<'replies'> {
+  const place = bindingOf(row, row.created_at);
+  const places = { from: place, to: place };
+  const sealed = { sealed: row.reply, random };
+  const reply = resealText(keyring.opening('reply', grant), places, sealed);
+  return { ...row, version: row.version + 1, reply };
 }
 
 function endOf(created: Instant): Instant {

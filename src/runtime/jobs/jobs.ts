@@ -9,6 +9,7 @@ import { expiringJobs } from './expire.ts';
 import { followRootKey, type RootKeyTools } from './follow-root-key.ts';
 import { removeTenants } from './purge.ts';
 import { removeEvents } from './remove-events.ts';
+import { rotateTenantKeys } from './rotate-keys.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
 import { scrubStore } from './scrub.ts';
@@ -27,6 +28,7 @@ export function jobsOf(
   return [
     ...('roots' in tools ? [followRootKey(tools)] : []),
     ...(reactorRuns ? [runReactors(reactorRuns, tools.store.epochs)] : []),
+    rotateTenantKeys(tools),
     ...expiringJobs(tools),
     {
       name: checkpointJob,

@@ -12,6 +12,7 @@ import { netCeilings } from './0007-net-ceilings.ts';
 import { provenKeyUses } from './0008-proven-key-uses.ts';
 import { countsInStatements } from './0009-counts-in-statements.ts';
 import { dueCalls } from './0010-due-calls.ts';
+import { keyRotations } from './0011-key-rotations.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -36,6 +37,7 @@ export const released: readonly Migration[] = [
   { statements: provenKeyUses, oldestServer: 1 },
   { statements: countsInStatements, oldestServer: 1 },
   { statements: dueCalls, oldestServer: 1 },
+  { statements: keyRotations, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

@@ -43,6 +43,7 @@ function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): Sq
 function keyOf({ table, action, values }: RowOperation): readonly SqlValue[] {
   const { key, columns } = shapes[table];
   if (action === 'clear') return values;
-  if (action === 'remove' || action === 'amend') return values.slice(0, key.length);
+  if (action === 'remove' || action === 'amend' || action === 'reseal')
+    return values.slice(0, key.length);
   return key.map((column) => values[columns.indexOf(column)] ?? null);
 }

@@ -144,11 +144,23 @@ function arraysOf(lists: readonly SqlValue[][], kinds: readonly ColumnKind[]): A
   return lists.map((list, at) => arrayOf(list, kinds[at] ?? 'text'));
 }
 
-function countsBytes(parts: readonly StatementPart[]): boolean {
-  return parts.some(({ action, table }) => action !== 'amend' && isCounted(table));
+/** A value that is sealed again is as long as before. */
+function changesBytes(action: RowOperation['action']): boolean {
+  return action !== 'amend' && action !== 'reseal';
 }
 
-const actionsInOrder: readonly string[] = ['clear', 'remove', 'replace', 'amend', 'insert'];
+function countsBytes(parts: readonly StatementPart[]): boolean {
+  return parts.some(({ action, table }) => changesBytes(action) && isCounted(table));
+}
+
+const actionsInOrder: readonly string[] = [
+  'clear',
+  'remove',
+  'replace',
+  'amend',
+  'reseal',
+  'insert',
+];
 
 /** A database of several machines does the parts one after the other: what makes room comes first. */
 function byAction(one: string, other: string): number {
@@ -256,7 +268,7 @@ function textOf(parts: readonly StatementPart[], ceilings: CeilingCheck | undefi
     if (part.action === 'insert') return;
     const given = part.action === 'clear' ? '>= 0' : `= cardinality(${lists[0]})`;
     guards.push(`(select count(*) from p${index}) ${given}`);
-    if (part.action !== 'amend' && isCounted(part.table)) gone.push(`p${index}`);
+    if (changesBytes(part.action) && isCounted(part.table)) gone.push(`p${index}`);
   });
   if (countsBytes(parts)) {
     expressions.push(`counters as (${counterPart(parametersFor(countKinds), gone)})`);
@@ -286,8 +298,8 @@ function bodyOf({ action, table, columns }: StatementPart, source: string): stri
       from ${source} as n (${columns.join(', ')})${before}
       where ${same.join(' and ')} and t.version = n.version - 1 returning ${returnedOf(table, 'before')}`;
   }
-  if (action === 'amend') {
-    const parts = amendedParts(table);
+  if (action === 'amend' || action === 'reseal') {
+    const parts = amendedParts(action, table);
     const assignments = parts.filter(({ isCondition }) => !isCondition);
     const conditions = parts.filter(({ isCondition }) => isCondition);
     const are = conditions.map((one) => `t.${one.column} is not distinct from n.${one.value}`);

@@ -25,6 +25,8 @@ export interface TokenConditions {
   readonly fingerprint?: string | undefined;
   /** Found under all of these search terms. */
   readonly terms: readonly string[];
+  /** By term: those under other keys, each of which means the same. Absent where only one key lives. */
+  readonly otherTerms?: ReadonlyMap<string, readonly string[]>;
   /** Has all of these pairs of metadata in exactly this case, which search terms do not know. */
   readonly metadata: readonly MetadataPair[];
 }
@@ -66,8 +68,16 @@ export function predicateOf(
     ...(ids ? [eb(`${leading}.token_id`, 'in', ids.map(storedId))] : []),
     ...(container ? [matches(sql.ref(`${leading}.container`), container)] : []),
     ...(type === undefined ? [] : [eb(`${leading}.type`, '=', type)]),
-    ...terms.map((term) => hasTerm(leading, term)),
+    ...terms.map((term) => hasTerm(leading, alternativesOf(conditions, term))),
   ]);
+}
+
+/** The terms that mean the same as one of the conditions' terms, itself the first. */
+export function alternativesOf(
+  { otherTerms }: Pick<TokenConditions, 'otherTerms'>,
+  term: string,
+): readonly string[] {
+  return [term, ...(otherTerms?.get(term) ?? [])];
 }
 
 /** The conditions that need the row of a token; none for most lists. */
@@ -104,10 +114,12 @@ function inScope({ id, container }: TokenScope, leading: LeadingTable): Predicat
  * Looked up for each token, in the order of the list and so next to the one before. SQLite would take
  * another index for an equal id. The offset keeps PostgreSQL from reading all that the term leads to.
  */
-function hasTerm(leading: LeadingTable, term: string): Predicate {
+function hasTerm(leading: LeadingTable, alternatives: readonly string[]): Predicate {
+  const terms = sql.join(alternatives.map(storedTerm));
+  const isOne = alternatives.length === 1 ? sql`= ${terms}` : sql`in (${terms})`;
   const column = (name: string) => sql.ref(`${leading}.${name}`);
   return sql<SqlBool>`exists (select 1 from search_terms as other
-    where other.tenant_id = ${column('tenant_id')} and other.term = ${storedTerm(term)}
+    where other.tenant_id = ${column('tenant_id')} and other.term ${isOne}
     and other.created_at = ${column('created_at')}
     and other.token_id between ${column('token_id')} and ${column('token_id')}
     limit 1 offset 0)`;

@@ -5,6 +5,7 @@ import type { TokenId } from '../../base/ids.ts';
 import type { DatabaseSchema } from '../tables.ts';
 import { storedTenant, storedTerm } from './stored.ts';
 import {
+  alternativesOf,
   type LeadingTable,
   predicateOf,
   rowPredicatesOf,
@@ -52,7 +53,13 @@ export function sourcesOf(
     const few = conditions.ids !== undefined;
     return [{ places: byRow(db, conditions), leading: 'tokens', few }];
   }
-  if ('term' in path) return [{ places: byTerm(db, conditions, path.term), leading: 'found' }];
+  if ('term' in path) {
+    // A token has terms under one key, so that no two of these hold it.
+    return alternativesOf(conditions, path.term).map((stored) => ({
+      places: byTerm(db, conditions, { term: path.term, stored }),
+      leading: 'found',
+    }));
+  }
   return path.groups.map((group) => ({
     places: byRow(db, conditions)
       .where(sql<boolean>`tokens.container = ${group.container}`)
@@ -71,7 +78,7 @@ function byRow(db: Kysely<DatabaseSchema>, conditions: TokenConditions): TokenPl
 
 /**
  * The places that all terms lead to, where each leads to many: going through their indexes side by
- * side takes a fraction of the time of looking up every place of one in the others.
+ * side takes a fraction of the time of looking up every place of one in the others. Only where one search key lives.
  */
 export function sharedPlaces(
   db: Kysely<DatabaseSchema>,
@@ -79,7 +86,8 @@ export function sharedPlaces(
   term: string,
 ): TokenPlaces {
   const others = conditions.terms.filter((other) => other !== term);
-  const first = byTerm(db, { ...conditions, terms: [term] }, term);
+  const only = { ...conditions, terms: [term] };
+  const first = byTerm(db, only, { term, stored: term });
   const shared = others.reduce(
     (all, other) =>
       all.intersect(
@@ -96,17 +104,24 @@ export function sharedPlaces(
   return db.selectFrom(inOrder.as('shared')).selectAll() as unknown as TokenPlaces;
 }
 
+interface FoundTerm {
+  /** Of the conditions. */
+  readonly term: string;
+  /** The same, or one that means the same under another key. */
+  readonly stored: string;
+}
+
 /** Reads the rows of tokens only for conditions that search terms cannot decide. */
 function byTerm(
   db: Kysely<DatabaseSchema>,
   conditions: TokenConditions,
-  term: string,
+  { term, stored }: FoundTerm,
 ): TokenPlaces {
   const places = db
     .selectFrom('search_terms as found')
     .select(['found.created_at as at', 'found.token_id as id'])
     .where('found.tenant_id', '=', storedTenant(conditions.tenant))
-    .where('found.term', '=', storedTerm(term))
+    .where('found.term', '=', storedTerm(stored))
     .where(predicateOf(conditions, 'found', term));
   const predicates = rowPredicatesOf(conditions);
   if (predicates.length === 0) return places as unknown as TokenPlaces;

@@ -137,6 +137,19 @@ const termsOf = prepared<
       .where('token_id', '=', sql<TokenId>`${placeOf('token')}`),
 );
 
+/** The same of several tokens. */
+export function searchTermsOf(
+  tenant: TenantId,
+  tokens: readonly TokenId[],
+): Query<Key<'search_terms'>> {
+  return (db) =>
+    db
+      .selectFrom('search_terms')
+      .select(['tenant_id', 'term', 'created_at', 'token_id'])
+      .where('tenant_id', '=', storedTenant(tenant))
+      .where('token_id', 'in', tokens.map(storedId));
+}
+
 export interface TypeCount {
   readonly type: string;
   readonly count: number;
@@ -189,17 +202,17 @@ export function tokenStates(tenant: TenantId, ids: readonly TokenId[]): Query<To
       .where('token_id', 'in', ids.map(storedId));
 }
 
-/** The places of the tokens with that fingerprint. The token that represents it comes first. */
+/** The places of the tokens with one of the fingerprints. Tokens that represent theirs come first. */
 export function equalTokenPlaces(
   tenant: TenantId,
-  fingerprint: string,
+  fingerprints: readonly string[],
 ): Query<Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>> {
   return (db) =>
     db
       .selectFrom('tokens')
       .select(['token_id', 'container', 'expires_at'])
       .where('tenant_id', '=', storedTenant(tenant))
-      .where('fingerprint', '=', fingerprint)
+      .where('fingerprint', 'in', fingerprints)
       .orderBy('deduplicated', 'desc')
       .orderBy('created_at')
       .limit(equalsMax);

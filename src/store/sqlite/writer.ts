@@ -69,8 +69,8 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
     return `update ${table} set ${assignments.join(', ')}
       where ${same.join(' and ')} and version = ${at('version')} - 1`;
   }
-  if (action === 'amend') {
-    const parts = amendedParts(table);
+  if (action === 'amend' || action === 'reseal') {
+    const parts = amendedParts(action, table);
     const assignments = parts.filter(({ isCondition }) => !isCondition);
     const conditions = parts.filter(({ isCondition }) => isCondition);
     const at = (value: string) => `?${columnsOf(table, action).indexOf(value) + 1}`;
@@ -132,7 +132,9 @@ function createCommitter(
   /** Gives how many rows there were. What a row of a counted table takes is counted as well. */
   function run(operation: RowOperation, stored: readonly SqlValue[]): number | bigint {
     const { table, action } = operation;
-    if (!isCounted(table)) return statementOf(operation).run(...stored).changes;
+    // A value that is sealed again is as long as before.
+    if (!isCounted(table) || action === 'reseal')
+      return statementOf(operation).run(...stored).changes;
     if (action === 'remove') return byteCount.remove(operation, stored);
     if (action === 'replace') byteCount.replaced(operation, stored);
     const { changes } = statementOf(operation).run(...stored);

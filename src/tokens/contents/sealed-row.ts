@@ -14,6 +14,7 @@ import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Contents } from './contents.ts';
+import { versionWithDigests } from './digest-versions.ts';
 import { type TokenTypeName, tokenTypes } from './token-types.ts';
 
 /** What follows from the contents alone. */
@@ -42,6 +43,8 @@ export interface Sealing {
   readonly tenant: TenantKeys;
   readonly data: Json;
   readonly random: Random;
+  /** See {@link versionWithDigests}; absent where the digests are new. */
+  readonly version?: number | undefined;
 }
 
 export function deriveRow({ tenant, contents, fingerprint, now }: RowDerivation): Derived {
@@ -66,9 +69,12 @@ export function deriveRow({ tenant, contents, fingerprint, now }: RowDerivation)
  * The row with its data, which opens only while every other column is unchanged. The card code is left out
  * if no column says how long it may stay.
  */
-export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): Row<'tokens'> {
+export function sealRow(
+  { tenant, data, random, version }: Sealing,
+  row: UnsealedToken,
+): Row<'tokens'> {
   const stays = row.code_expires_at === null ? withoutCode(row.type as TokenTypeName, data) : data;
-  const sealing = { keyring: tenant.keyring, table: 'tokens', row, random } as const;
+  const sealing = { keyring: tenant.keyring, table: 'tokens', row, random, version } as const;
   return { ...row, data: sealBound(sealing, JSON.stringify(stays)) };
 }
 
@@ -79,6 +85,11 @@ export function sealRow({ tenant, data, random }: Sealing, row: UnsealedToken): 
 export function openData(opener: Opener, row: Row<'tokens'>, now: Instant): Secret<Json> {
   const text = openBound(opener, 'tokens', row);
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
+}
+
+/** The data as it is stored, also a card code that has expired. It is sealed again, and shown to no caller. */
+export function storedData(opener: Opener, row: Row<'tokens'>): Json {
+  return JSON.parse(openBound(opener, 'tokens', row).reveal()) as Json;
 }
 
 /** The data of a token, to be opened where it is shown. */
@@ -114,7 +125,7 @@ export function rowWithoutCode(
 ): Row<'tokens'> {
   const data = openData(openerOf('expire card codes', tenant), row, now).reveal();
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
-  return sealRow({ tenant, data, random }, updated);
+  return sealRow({ tenant, data, random, version: versionWithDigests(tenant, row) }, updated);
 }
 
 /** Contents, and what the expressions over them may cost together with those of the same request. */

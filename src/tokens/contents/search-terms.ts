@@ -4,14 +4,31 @@ import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Evaluated, evaluateText } from './sealed-row.ts';
 
-/** The term of a value that a search index gave. */
-export function dataTerm(tenant: Tenant, value: string): string {
-  return termOf(tenant, 'data', value);
+/** A value under which a token may be found. */
+export interface SearchedValue {
+  readonly field: string;
+  readonly value: string;
 }
 
-/** The term of a pair of metadata, in whatever case it is written. */
-export function metadataTerm(tenant: Tenant, key: string, value: string): string {
-  return termOf(tenant, `metadata.${key.toLowerCase()}`, value.toLowerCase());
+/** A value that a search index gave. */
+export function dataValue(value: string): SearchedValue {
+  return { field: 'data', value };
+}
+
+/** A pair of metadata, in whatever case it is written. */
+export function metadataValue(key: string, value: string): SearchedValue {
+  return { field: `metadata.${key.toLowerCase()}`, value: value.toLowerCase() };
+}
+
+/**
+ * The term of the value under the active key, and its terms under the other keys that live: a token is found under the
+ * one of them that was active when it was written.
+ */
+export function termsOfValue({ keyring }: Tenant, { field, value }: SearchedValue) {
+  const [term = '', ...others] = keyring
+    .livingSecrets('search')
+    .map((key) => Buffer.from(searchTermOf(key, field, value)).toString('base64url'));
+  return { term, others };
 }
 
 type SearchableToken = Pick<
@@ -28,17 +45,18 @@ export function searchTerms(
   const { contents } = evaluated;
   const terms = new Set<string>();
   contents.searchIndexes.forEach((expression, index) => {
-    terms.add(dataTerm(tenant, evaluateText(expression, `search_indexes[${index}]`, evaluated)));
+    const value = evaluateText(expression, `search_indexes[${index}]`, evaluated);
+    terms.add(termOf(tenant, dataValue(value)));
   });
   for (const [key, value] of Object.entries(contents.metadata ?? {})) {
-    terms.add(metadataTerm(tenant, key, value));
+    terms.add(termOf(tenant, metadataValue(key, value)));
   }
   const { token_id, created_at, container, type, expires_at } = token;
   const shown = { token_id, created_at, container, type, expires_at };
   return [...terms].map((term) => ({ tenant_id: tenant.id, term, ...shown }));
 }
 
-function termOf(tenant: Tenant, field: string, value: string): string {
+function termOf(tenant: Tenant, { field, value }: SearchedValue): string {
   const key = tenant.keyring.secret('search');
   return Buffer.from(searchTermOf(key, field, value)).toString('base64url');
 }

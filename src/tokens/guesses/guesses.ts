@@ -9,6 +9,7 @@ import { VaultError } from '../../base/errors.ts';
 import { fingerprintOf } from '../../keys/digest.ts';
 import { type Caller, isForVisitor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Limiter } from '../../store/limiter.ts';
 import type { Store } from '../../store/store.ts';
 import { type Evaluated, fingerprintedText } from '../contents/sealed-row.ts';
@@ -44,13 +45,19 @@ function limiterOf({ limiter }: Pick<Store, 'limiter'>): Limiter {
 /** A fingerprint that was computed and that no caller learns of before it is counted. */
 export class Guess {
   readonly #fingerprint: string;
+  /** The fingerprints of the value under the other keys that live: stored tokens may have one of them. */
+  readonly others: readonly string[];
+  /** The one under which a deduplicated token claims its value, while two keys are written with. */
+  readonly claim: string | undefined;
   /** The names that are counted; empty if the guess is not counted. */
   readonly names: readonly string[];
   #isCounted = false;
   #isWithheld = false;
 
-  constructor(fingerprint: string, names: readonly string[]) {
+  constructor({ fingerprint, others, claim }: ValueFingerprints, names: readonly string[]) {
     this.#fingerprint = fingerprint;
+    this.others = others;
+    this.claim = claim;
     this.names = names;
   }
 
@@ -75,6 +82,19 @@ export class Guess {
   }
 }
 
+interface ValueFingerprints extends Pick<Guess, 'others' | 'claim'> {
+  /** Under the active key. */
+  readonly fingerprint: string;
+}
+
+function fingerprintsOf({ keyring }: Tenant, type: string, text: string): ValueFingerprints {
+  const [fingerprint = '', ...others] = keyring
+    .livingSecrets('fingerprint')
+    .map((secret) => fingerprintOf(secret, type, text));
+  const claiming = others.length === 0 ? undefined : keyring.overlappedSecret('fingerprint');
+  return { fingerprint, others, claim: claiming && fingerprintOf(claiming, type, text) };
+}
+
 /** By the request that tries: it is decided again after a conflict, and is one guess all the same. */
 const guessesByRequest = new WeakMap<object, Guess>();
 
@@ -94,17 +114,28 @@ export function guessOf(
   const { tenant } = caller;
   const { contents } = evaluated;
   const text = fingerprintedText(evaluated);
-  const fingerprint = fingerprintOf(tenant.keyring.secret('fingerprint'), contents.type, text);
-  if (!isForVisitor(caller)) return new Guess(fingerprint, []);
+  const fingerprints = fingerprintsOf(tenant, contents.type, text);
+  const { fingerprint, others } = fingerprints;
+  if (!isForVisitor(caller)) return new Guess(fingerprints, []);
   const known = guessesByRequest.get(request);
   if (known?.equals(fingerprint)) return known;
-  const visible = fingerprint === disclosed ? [] : visibleDigits(contents, text);
+  const isDisclosed = [fingerprint, ...others].some((one) => one === disclosed);
+  const visible = isDisclosed ? [] : visibleDigits(contents, text);
   const guess = new Guess(
-    fingerprint,
+    fingerprints,
     visible.map((one) => nameOf(caller, one)),
   );
   guessesByRequest.set(request, guess);
   return guess;
+}
+
+/** The fingerprint under the active key, of a value that has one under an earlier key. It tells nothing new. */
+export function currentFingerprint(
+  { keyring }: Pick<Tenant, 'keyring'>,
+  evaluated: Evaluated,
+): string {
+  const { type } = evaluated.contents;
+  return fingerprintOf(keyring.secret('fingerprint'), type, fingerprintedText(evaluated));
 }
 
 /** The same in every thread and on every server of the tenant, and meaningless without its keys. */
@@ -154,7 +185,7 @@ async function countNamed(
   for (const guess of fresh) guess.settle(withheld.has(guess));
 }
 
-/** The fingerprint where its caller may learn it; otherwise null. */
+/** Counts the guess. @returns the fingerprint where its caller may learn it; otherwise null. */
 export async function learned(
   guessing: Guessing,
   caller: Caller,

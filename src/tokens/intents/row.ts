@@ -15,6 +15,7 @@ import type { Tenant } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from '../contents/card-code.ts';
 import type { Contents } from '../contents/contents.ts';
+import { versionWithDigests } from '../contents/digest-versions.ts';
 import { containersOf, type RecognizedType, recognizedIn } from '../contents/recognized.ts';
 import type { SealedData, Sealing } from '../contents/sealed-row.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from '../contents/token-types.ts';
@@ -113,7 +114,25 @@ export function intentWithoutCode(
 ): Row<'token_intents'> {
   const data = dataForToken(openerOf('expire card codes', tenant), row);
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
+  const version = versionWithDigests(tenant, row);
+  return sealIntent({ tenant, data, random, version }, updated);
+}
+
+/** The intent in its next version, sealed under the active key, with another fingerprint of the same value. */
+export function refingerprinted(
+  { tenant, opener, random }: IntentResealing,
+  row: Row<'token_intents'>,
+  fingerprint: string,
+): Row<'token_intents'> {
+  const data = JSON.parse(openBound(opener, 'token_intents', row).reveal()) as Json;
+  const updated = { ...row, version: row.version + 1, fingerprint };
   return sealIntent({ tenant, data, random }, updated);
+}
+
+interface IntentResealing {
+  readonly tenant: Tenant;
+  readonly opener: Opener;
+  readonly random: Random;
 }
 
 /** The view in the API: a summary of the data, never the data. */
@@ -142,7 +161,16 @@ export function viewUnreadIntent(row: Row<'token_intents'>) {
   };
 }
 
-function sealIntent({ tenant, data, random }: Sealing, row: UnsealedIntent): Row<'token_intents'> {
-  const sealing = { keyring: tenant.keyring, table: 'token_intents', row, random } as const;
+function sealIntent(
+  { tenant, data, random, version }: Sealing,
+  row: UnsealedIntent,
+): Row<'token_intents'> {
+  const sealing = {
+    keyring: tenant.keyring,
+    table: 'token_intents',
+    row,
+    random,
+    version,
+  } as const;
   return { ...row, data: sealBound(sealing, JSON.stringify(data)) };
 }

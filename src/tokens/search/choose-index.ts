@@ -1,7 +1,11 @@
 /** Finding tokens: chooses the index that leads to them, so that the cost depends on the length of the page. */
 import { includesPattern, narrower } from '../../rules/policy.ts';
 import type { TextPattern } from '../../store/queries/text-patterns.ts';
-import { isEverything, type TokenConditions } from '../../store/queries/token-conditions.ts';
+import {
+  alternativesOf,
+  isEverything,
+  type TokenConditions,
+} from '../../store/queries/token-conditions.ts';
 import { occurrencesOf, tokenGroupsOf } from '../../store/queries/token-groups.ts';
 import {
   countsOf,
@@ -132,19 +136,24 @@ async function pathOf(store: Store, conditions: TokenConditions): Promise<IndexP
 }
 
 /** A search begins at the term with the fewest tokens and checks the others on each. */
-async function rarestTerm(store: Store, { tenant, terms }: TokenConditions): Promise<TermPath> {
+async function rarestTerm(store: Store, conditions: TokenConditions): Promise<TermPath> {
+  const { tenant, terms, otherTerms } = conditions;
   const [only = '', ...others] = terms;
   if (others.length === 0) return { term: only, allCommon: false };
   const counted = await Promise.all(
     terms.map(async (term) => {
-      const [found] = await store.select(occurrencesOf({ tenant, term }, occurrencesMax));
-      return { term, count: found?.count ?? 0 };
+      const counts = await Promise.all(
+        alternativesOf(conditions, term).map((one) =>
+          store.select(occurrencesOf({ tenant, term: one }, occurrencesMax)),
+        ),
+      );
+      return { term, count: counts.flat().reduce((sum, found) => sum + found.count, 0) };
     }),
   );
   const { term, count } = counted.reduce((rarest, one) =>
     one.count < rarest.count ? one : rarest,
   );
-  return { term, allCommon: count >= occurrencesMax };
+  return { term, allCommon: count >= occurrencesMax && otherTerms === undefined };
 }
 
 /** The groups that can have tokens of the list; `undefined` when they are too many. */

@@ -6,7 +6,7 @@ import type { Caller } from '../../rules/caller.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { scopesOf } from '../../rules/policy.ts';
 import type { MetadataPair, TokenConditions } from '../../store/queries/token-conditions.ts';
-import { dataTerm, metadataTerm } from '../contents/search-terms.ts';
+import { dataValue, metadataValue, termsOfValue } from '../contents/search-terms.ts';
 import type { TokenTypeName } from '../contents/token-types.ts';
 
 /** The conditions of a list; a token must meet all that are given. */
@@ -32,10 +32,17 @@ export function conditionsOf(
 ): TokenConditions {
   const { tenant, policy } = caller;
   const { container, data = [], metadata = [] } = filter;
-  const terms = [
-    ...data.map((value) => dataTerm(tenant, value)),
-    ...metadata.map(({ key, value }) => metadataTerm(tenant, key, value)),
+  const values = [
+    ...data.map(dataValue),
+    ...metadata.map(({ key, value }) => metadataValue(key, value)),
   ];
+  const terms = new Map(
+    values.map((value) => {
+      const { term, others } = termsOfValue(tenant, value);
+      return [term, others];
+    }),
+  );
+  const isRotated = [...terms.values()].some((others) => others.length > 0);
   return {
     tenant: tenant.id,
     now,
@@ -44,7 +51,8 @@ export function conditionsOf(
     container: container === undefined ? undefined : { text: container, exact: false },
     type: filter.type,
     fingerprint: filter.fingerprint,
-    terms: [...new Set(terms)],
+    terms: [...terms.keys()],
+    ...(isRotated && { otherTerms: terms }),
     metadata: filter.metadataCase === 'exact' ? metadata : [],
   };
 }

@@ -4,9 +4,9 @@ import { integrityError } from '../../base/errors.ts';
 import type { EventId } from '../../base/ids.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Random } from '../../base/random.ts';
-import { type Binding, openText, sealText } from '../../keys/envelope.ts';
+import { type Binding, openText, resealText, type Sealed, sealText } from '../../keys/envelope.ts';
 import { proveRow, rowProven } from '../../keys/row-proof.ts';
-import type { Opener } from '../../rules/openings.ts';
+import type { Opener, Resealer } from '../../rules/openings.ts';
 import type { Keys } from '../../rules/proven-row.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Row } from '../../store/tables.ts';
@@ -59,6 +59,16 @@ export function openEvent(
   const text = openText(keyring.opening('data', grant), bindingOf(id, row), row.body);
   const body: EventBody = JSON.parse(text.reveal());
   return body;
+}
+
+/** The sealed part, sealed again. @throws VaultError like {@link openEvent}. */
+export function resealedEvent(
+  { id, keyring, grant, random }: Resealer,
+  row: BoundColumns & Pick<Row<'events'>, 'body'>,
+): Sealed {
+  const place = bindingOf(id, row);
+  const places = { from: place, to: place };
+  return resealText(keyring.opening('data', grant), places, { sealed: row.body, random });
 }
 
 /** A separate field: the sealed part of an event is never mistaken for the data of a token with the same id. */

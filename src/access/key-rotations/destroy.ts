@@ -1,0 +1,68 @@
+/** Destroying a key that nothing needs any more. */
+import type { Clock } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import type { Actor } from '../../rules/caller.ts';
+import { detailed, entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { Tenants } from '../../rules/tenant.ts';
+import { rotationsOf } from '../../store/queries/key-rotations.ts';
+import type { Store } from '../../store/store.ts';
+import { tenantRowOf } from '../tenants/read.ts';
+import { type CountedPurpose, rowsUnder } from './key-list.ts';
+
+export interface KeyDestruction {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+}
+
+export interface KeyToDestroy {
+  readonly purpose: CountedPurpose;
+  readonly version: number;
+}
+
+/**
+ * Destroys a version of a key. From the decision `not_found` for a version that never was, and `conflict` for the
+ * active one, one that is destroyed already, one under which there are rows, and while a rotation is under way.
+ */
+export function destroyKey(
+  { store, tenants, clock }: KeyDestruction,
+  actor: Actor,
+  { purpose, version }: KeyToDestroy,
+): Decide {
+  return async () => {
+    const { id } = actor.tenant;
+    const row = await tenantRowOf(tenants, actor.tenant);
+    const keyring = await tenants.keyringOf(row);
+    const entry = keyring.versions[purpose][version - 1];
+    const name = `version ${version} of the ${purpose} key`;
+    if (entry === undefined) {
+      throw new VaultError('not_found', { public: `There is no ${name}.` });
+    }
+    if (entry.state === 'active') throw refusal(`The ${name} is active. Rotate the key first.`);
+    if (entry.state === 'destroyed') throw refusal(`The ${name} is destroyed already.`);
+    const rotations = await store.select(rotationsOf(id));
+    if (rotations.some(({ phase }) => phase !== 'finished')) {
+      throw refusal('A rotation of keys is under way. Wait until it has finished.');
+    }
+    const rows = await rowsUnder({ store, tenants }, row, { purpose, version });
+    if (rows > 0) {
+      throw refusal(`The ${name} still has ${rows} rows. Rotate the key to seal them again.`);
+    }
+    const now = clock.now();
+    const fact = { entity: 'keyring', id, operation: 'destroy' } as const;
+    const event = { keyring: { purpose, version } };
+    return {
+      change: {
+        // It conflicts with a change of the keyring since the rows were counted.
+        ...(await tenants.rekeyed(row, keyring.withDestroyed(purpose, version))),
+        entries: [detailed(entryOf(actor, now, { ...fact, event }), `${purpose} ${version}`)],
+      },
+      reply: { status: 204 },
+    };
+  };
+}
+
+function refusal(text: string): VaultError {
+  return new VaultError('conflict', { public: text });
+}

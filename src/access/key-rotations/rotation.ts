@@ -1,0 +1,239 @@
+/**
+ * A rotation of a tenant's keys, step by step. Each step is one change of the tenant's row, whose version makes two
+ * steps at once impossible, and of the row of the rotation.
+ */
+import type { Clock, Instant } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
+import type { TenantId } from '../../base/ids.ts';
+import type { Random } from '../../base/random.ts';
+import type { Keyring, Purpose } from '../../keys/keyring.ts';
+import { newNote } from '../../queue/notes.ts';
+import type { Actor } from '../../rules/caller.ts';
+import { detailed, entryOf, systemEntry } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+import type { Tenants } from '../../rules/tenant.ts';
+import type { Amendment } from '../../store/amendments.ts';
+import type { Change } from '../../store/change.ts';
+import type { RotatedPurpose } from '../../store/key-tables.ts';
+import { claimsOf, rotationsOf } from '../../store/queries/key-rotations.ts';
+import type { Store } from '../../store/store.ts';
+import type { Row } from '../../store/tables.ts';
+import { tenantRowOf } from '../tenants/read.ts';
+import { rotationWork } from './open-rotations.ts';
+import { viewRotation } from './view.ts';
+
+export type Rotation = Row<'key_rotations'>;
+
+export interface KeyRotating {
+  readonly store: Store;
+  readonly tenants: Tenants;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/**
+ * The keys that are new together. Every write of a row is sealed under the active data key and has its digests under
+ * the active keys, so that a new version of those begins with one of the data key.
+ */
+const renewed: Readonly<Record<RotatedPurpose, readonly Purpose[]>> = {
+  data: ['data', 'reply'],
+  search: ['data', 'search'],
+  fingerprint: ['data', 'fingerprint'],
+};
+
+/** Begins a rotation, which servers carry out. From the decision `conflict` while one of the purpose is under way. */
+export function beginRotation(
+  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  actor: Actor,
+  purpose: RotatedPurpose,
+): Decide {
+  return async () => {
+    const now = clock.now();
+    const tenant_id = actor.tenant.id;
+    const before = await store.get('key_rotations', { tenant_id, purpose });
+    if (before && before.phase !== 'finished') throw underWay(purpose);
+    const begun: Omit<Rotation, 'revision'> = {
+      tenant_id,
+      purpose,
+      phase: 'waiting',
+      phase_at: now,
+      is_paused: 0,
+      started_at: now,
+      rows_done: 0,
+      rows_total: null,
+      unreadable: 0,
+      holder: '',
+      until: now,
+      finished_at: null,
+    };
+    const note = await newNote(store, { tenant: tenant_id, work: rotationWork }, now);
+    const row = { ...begun, revision: (before?.revision ?? 0) + 1 };
+    const fact = { entity: 'keyring', id: tenant_id, operation: 'rotate' } as const;
+    const entry = entryOf(actor, now, { ...fact, event: { keyring: { purpose } } });
+    return {
+      change: {
+        ...(before && { amend: { key_rotations: [amended(before, begun)] } }),
+        insert: { due_work: [note], ...(!before && { key_rotations: [row] }) },
+        entries: [detailed(entry, purpose)],
+      },
+      reply: { status: 202, body: viewRotation(row) },
+    };
+  };
+}
+
+function underWay(purpose: RotatedPurpose): VaultError {
+  return new VaultError('conflict', {
+    public: `A rotation of the ${purpose} key is under way. Wait until it has finished.`,
+  });
+}
+
+/** Pauses or resumes the rotations of the tenant that are under way. The reply has them as they are then. */
+export function pauseRotations(
+  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  actor: Actor,
+  isPaused: boolean,
+): Decide {
+  return async () => {
+    const rows = await store.select(rotationsOf(actor.tenant.id));
+    const is_paused = isPaused ? 1 : 0;
+    const others = rows.filter((row) => row.phase !== 'finished' && row.is_paused !== is_paused);
+    const operation = isPaused ? 'pause' : 'resume';
+    const fact = { entity: 'keyring', id: actor.tenant.id, operation } as const;
+    return {
+      change: {
+        amend: { key_rotations: others.map((row) => amended(row, { is_paused })) },
+        entries: [entryOf(actor, clock.now(), fact)],
+      },
+      reply: { status: 200, body: rows.map((row) => viewRotation({ ...row, is_paused })) },
+    };
+  };
+}
+
+/** The latest rotation of each purpose. */
+export function listRotations(
+  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  actor: Actor,
+): Decide {
+  return async () => {
+    const { id } = actor.tenant;
+    const rows = await store.select(rotationsOf(id));
+    const fact = { entity: 'keyring', id, operation: 'list' } as const;
+    return {
+      change: { entries: [entryOf(actor, clock.now(), fact)] },
+      reply: { status: 200, body: rows.map(viewRotation) },
+    };
+  };
+}
+
+/** The rotation as it becomes, unless another process was faster. */
+export function amended(row: Rotation, changes: Partial<Rotation>): Amendment<'key_rotations'> {
+  return { ...row, ...changes, revision: row.revision + 1, was_revision: row.revision };
+}
+
+/** The new keys are stored, and no server writes under them. `undefined` when the tenant is gone. */
+export function introduceKeys(
+  { random, ...tools }: KeyRotating,
+  rotation: Rotation,
+): Promise<Change | undefined> {
+  return stepOf(tools, rotation, {
+    phase: 'announced',
+    operation: 'introduce',
+    keyringAfter: (keyring, now) =>
+      renewed[rotation.purpose].reduce(
+        (next, purpose) => next.withVersion(purpose, { random, now }),
+        keyring,
+      ),
+  });
+}
+
+/** Every server knows the new keys, and writes under them from now on. */
+export function activateKeys(
+  tools: Omit<KeyRotating, 'random'>,
+  rotation: Rotation,
+): Promise<Change | undefined> {
+  return stepOf(tools, rotation, {
+    phase: 'sealing',
+    operation: 'activate',
+    keyringAfter: (keyring) =>
+      renewed[rotation.purpose].reduce((next, purpose) => next.withNewestActive(purpose), keyring),
+  });
+}
+
+/** Every server writes under the new fingerprint key: no value has to be claimed any more. */
+export async function endOverlap(
+  { tenants, clock }: Omit<KeyRotating, 'random'>,
+  { tenant_id: tenant }: Rotation,
+): Promise<Change | undefined> {
+  const row = await ownRow(tenants, tenant);
+  if (row === undefined) return undefined;
+  const keyring = await tenants.keyringOf(row);
+  const fact = { entity: 'keyring', id: tenant, operation: 'activate' } as const;
+  return {
+    ...(await tenants.rekeyed(row, keyring.withoutOverlap())),
+    entries: [systemEntry({ tenant, at: clock.now(), ...fact })],
+  };
+}
+
+/** Nothing is under the earlier keys any more, except for rows that were altered outside the vault. */
+export function finishRotation(
+  { clock }: Pick<KeyRotating, 'clock'>,
+  rotation: Rotation,
+  counts: Pick<Rotation, 'rows_done' | 'unreadable'>,
+): Change {
+  const { tenant_id: tenant, purpose } = rotation;
+  const at = clock.now();
+  const fact = { entity: 'keyring', id: tenant, operation: 'finish' } as const;
+  const entry = systemEntry({ tenant, at, ...fact, event: { keyring: { purpose } } });
+  const finished = {
+    ...counts,
+    phase: 'finished',
+    phase_at: at,
+    finished_at: at,
+    until: at,
+  } as const;
+  return {
+    amend: { key_rotations: [amended(rotation, finished)] },
+    entries: [detailed(entry, purpose)],
+  };
+}
+
+/** Removes claims that are over. @returns whether there may be more. */
+export async function removeClaims(store: Store, tenant: TenantId): Promise<boolean> {
+  const claims = await store.select(claimsOf(tenant, claimsAtOnce));
+  if (claims.length === 0) return false;
+  // With a conflict the token of a claim was deleted meanwhile.
+  await store.record({ remove: { fingerprint_claims: claims } });
+  return true;
+}
+
+const claimsAtOnce = 500;
+
+interface RotationStep {
+  readonly phase: Rotation['phase'];
+  readonly operation: 'introduce' | 'activate';
+  readonly keyringAfter: (keyring: Keyring, now: Instant) => Keyring;
+}
+
+async function stepOf(
+  { tenants, clock }: Omit<KeyRotating, 'random'>,
+  rotation: Rotation,
+  { phase, operation, keyringAfter }: RotationStep,
+): Promise<Change | undefined> {
+  const { tenant_id: tenant, purpose } = rotation;
+  const row = await ownRow(tenants, tenant);
+  if (row === undefined) return undefined;
+  const now = clock.now();
+  const keyring = keyringAfter(await tenants.keyringOf(row), now);
+  const entry = systemEntry({ tenant, at: now, entity: 'keyring', id: tenant, operation });
+  return {
+    ...(await tenants.rekeyed(row, keyring)),
+    amend: { key_rotations: [amended(rotation, { phase, phase_at: now })] },
+    entries: [detailed(entry, purpose)],
+  };
+}
+
+/** `undefined` when the tenant is gone. @throws VaultError `integrity` when its row was altered. */
+async function ownRow(tenants: Tenants, id: TenantId): Promise<Row<'tenants'> | undefined> {
+  const tenant = await tenants.find(id);
+  return tenant && tenantRowOf(tenants, tenant);
+}

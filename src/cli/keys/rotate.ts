@@ -1,0 +1,150 @@
+/** `strongroom keys rotate data|search|fingerprint`: new keys for tenants, while servers run. */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { openRotations } from '../../access/key-rotations/open-rotations.ts';
+import { beginRotation, type Rotation } from '../../access/key-rotations/rotation.ts';
+import { viewRotation } from '../../access/key-rotations/view.ts';
+import { second } from '../../base/clock.ts';
+import type { TenantId } from '../../base/ids.ts';
+import { perform } from '../../rules/operation.ts';
+import type { Config } from '../../runtime/config/config.ts';
+import { rotateTenantKeys } from '../../runtime/jobs/rotate-keys.ts';
+import type { Vault } from '../../runtime/open-vault.ts';
+import type { RotatedPurpose } from '../../store/key-tables.ts';
+import { DirectoryLockedError, lockDirectory } from '../../store/sqlite/directory-lock.ts';
+import { type Command, jsonFlag, print } from '../terminal/command.ts';
+import { withVault } from '../terminal/operator.ts';
+import { grouped, type Progress, startProgress } from '../terminal/progress.ts';
+import { operatorsOf, someTenantFlag } from './tenants.ts';
+
+const lookMs = second / 4;
+/** Without a sign of a server for so long, the command does the work itself. */
+const firstSignMs = 2.5 * second;
+const nextSignMs = 15 * second;
+
+const meanings: Readonly<Record<RotatedPurpose, string>> = {
+  data: 'the keys that seal data and stored responses',
+  search: 'the keys of search terms',
+  fingerprint: 'the keys of fingerprints, which change with it',
+};
+
+export function keysRotate(purpose: RotatedPurpose): Command {
+  return {
+    summary:
+      `Replace ${meanings[purpose]}, and seal all rows again. Running servers do the work, or this command where ` +
+      'none runs. It ends when the rotation is finished; interrupted, the servers go on.',
+    flags: { tenant: someTenantFlag, json: jsonFlag },
+    examples: ['', '--tenant acme --json'],
+    run: (flags) =>
+      withVault(async (vault, config) => {
+        const operators = await operatorsOf(vault, flags);
+        const tenants = new Set(operators.map(({ tenant }) => tenant.id));
+        if ((await openOf(vault, { purpose, tenants })).length > 0)
+          throw new UnderWayError(purpose);
+        for (const actor of operators) {
+          const by = { store: vault.store, actor };
+          await perform(by, beginRotation(vault, actor, purpose));
+        }
+        await untilFinished(vault, config, { purpose, tenants });
+        const rotations = await Promise.all(
+          [...tenants].map((tenant_id) => vault.store.get('key_rotations', { tenant_id, purpose })),
+        );
+        const shown = rotations.flatMap((row) => (row ? [viewRotation(row)] : []));
+        const rows = shown.reduce((sum, { rows_done }) => sum + rows_done, 0);
+        const unreadable = shown.reduce((sum, one) => sum + one.unreadable, 0);
+        print(flags, {
+          json: { rotations: shown },
+          line: [
+            `The ${purpose} keys of ${grouped(tenants.size)} tenants are new; ${grouped(rows)} rows were sealed again.`,
+            ...(unreadable > 0
+              ? [
+                  `${grouped(unreadable)} rows were altered outside the vault, and are as they were.`,
+                ]
+              : []),
+            'See the earlier versions with "strongroom keys list"; those without rows can be destroyed.',
+          ].join('\n'),
+        });
+        return 0;
+      }),
+  };
+}
+
+/** Another rotation of the purpose is under way. */
+class UnderWayError extends Error {
+  override readonly name = 'RotationError';
+
+  constructor(purpose: RotatedPurpose) {
+    super(`a rotation of the ${purpose} key is under way. Wait until it has finished`);
+  }
+}
+
+interface AwaitedRotations {
+  readonly purpose: RotatedPurpose;
+  readonly tenants: ReadonlySet<TenantId>;
+}
+
+async function untilFinished(
+  vault: Vault,
+  config: Config,
+  { purpose, tenants }: AwaitedRotations,
+): Promise<void> {
+  const { clock } = vault;
+  const stopping = new AbortController();
+  const job = rotateTenantKeys({ ...vault, isAlone: () => isAlone(config) });
+  let progress: Progress | undefined;
+  let sign = '';
+  let signAt = performance.now();
+  let patienceMs = isAlone(config) ? 0 : firstSignMs;
+  try {
+    for (;;) {
+      const open = await openOf(vault, { purpose, tenants });
+      if (open.length === 0) return;
+      progress = report(open, progress);
+      const next = open.map(({ tenant_id, revision }) => `${tenant_id} ${revision}`).join();
+      const isWorkedOn = open.some(
+        ({ until, is_paused }) => is_paused === 1 || until > clock.now(),
+      );
+      if (isWorkedOn || (sign !== '' && next !== sign)) {
+        signAt = performance.now();
+        patienceMs = nextSignMs;
+      }
+      sign = next;
+      if (performance.now() - signAt >= patienceMs) {
+        await job.run(stopping.signal);
+        patienceMs = 0;
+      }
+      await pause(lookMs);
+    }
+  } finally {
+    progress?.finish();
+  }
+}
+
+async function openOf(
+  vault: Vault,
+  { purpose, tenants }: AwaitedRotations,
+): Promise<readonly Rotation[]> {
+  const { open } = await openRotations(vault);
+  return open.filter((one) => one.purpose === purpose && tenants.has(one.tenant_id));
+}
+
+function report(open: readonly Rotation[], before: Progress | undefined): Progress | undefined {
+  const total = open.reduce((sum, { rows_total }) => sum + (rows_total ?? 0), 0);
+  if (total === 0) return before;
+  const progress = before ?? startProgress('rows', total);
+  progress.report(open.reduce((sum, { rows_done }) => sum + rows_done, 0));
+  return progress;
+}
+
+/** True where no server runs on the embedded database. One that starts now reads the keys as they are then. */
+function isAlone({ databaseUrl, dataDir }: Config): boolean {
+  if (databaseUrl !== undefined) return false;
+  try {
+    const lock = lockDirectory(dataDir);
+    lock.release();
+    return lock.isHeld;
+  } catch (error) {
+    if (error instanceof DirectoryLockedError) return false;
+    throw error;
+  }
+}

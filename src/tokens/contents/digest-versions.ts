@@ -1,0 +1,39 @@
+/** Under which keys the digests of a row are: the version of the key that seals its data tells. */
+import { keyVersionOf } from '../../keys/envelope.ts';
+import type { DigestPurpose } from '../../keys/keyring.ts';
+import type { Tenant } from '../../rules/tenant.ts';
+import type { Row } from '../../store/tables.ts';
+
+type Keyed = Pick<Tenant, 'keyring'>;
+
+/** Whether what the row has of the purpose is under the active key. */
+export function hasCurrentDigest(
+  { keyring }: Keyed,
+  purpose: DigestPurpose,
+  { data }: Pick<Row<'tokens'>, 'data'>,
+): boolean {
+  const version = keyVersionOf(data) ?? 0;
+  return keyring.digestVersion(purpose, version) === keyring.activeVersion(purpose);
+}
+
+type DigestedRow = Pick<Row<'tokens'>, 'data' | 'fingerprint'> &
+  Partial<Pick<Row<'tokens'>, 'search_indexes' | 'metadata'>>;
+
+/** Whether fingerprint and search terms of the row are under the active keys, or it has none. */
+export function hasCurrentDigests(tenant: Keyed, row: DigestedRow): boolean {
+  const { fingerprint, search_indexes = null, metadata = null } = row;
+  const hasTerms = search_indexes !== null || metadata !== null;
+  const hasFingerprint = fingerprint !== null && fingerprint !== '';
+  return (
+    (!hasFingerprint || hasCurrentDigest(tenant, 'fingerprint', row)) &&
+    (!hasTerms || hasCurrentDigest(tenant, 'search', row))
+  );
+}
+
+/**
+ * The version under which a row is sealed again whose digests stay as they are: it must go on telling theirs.
+ * @returns `undefined` for the active one.
+ */
+export function versionWithDigests(tenant: Keyed, row: DigestedRow): number | undefined {
+  return hasCurrentDigests(tenant, row) ? undefined : keyVersionOf(row.data);
+}
