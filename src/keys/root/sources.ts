@@ -1,6 +1,7 @@
 /** The sources of the root key: one row each, and which of them a vault uses. */
 import type { KeyObject } from 'node:crypto';
 import type { VersionedKeys } from '../envelope.ts';
+import { awsKms } from './aws-kms.ts';
 import { commandSource } from './command.ts';
 import { environmentSource } from './environment.ts';
 import { fileSource } from './file.ts';
@@ -11,9 +12,16 @@ import {
   type RootKeySettings,
   type RootKeySource,
 } from './root-key.ts';
+import { vaultTransit } from './vault-transit.ts';
 
 /** In the order in which the help lists them. */
-const sources: readonly RootKeySource[] = [fileSource, environmentSource, commandSource];
+const sources: readonly RootKeySource[] = [
+  fileSource,
+  environmentSource,
+  commandSource,
+  vaultTransit,
+  awsKms,
+];
 
 export const rootKeySourceNames: readonly string[] = sources.map(({ name }) => name);
 
