@@ -114,8 +114,7 @@ export const tenantKeysResource: Resource<KeyRotating> = {
       method: 'DELETE',
       path: '/tenants/self/keys/:purpose/:version',
       summary: 'Destroy a version of a key that has no rows',
-      description:
-        'The active version and one with rows are refused. What a backup holds under the key can never be read again.',
+      description: 'The active version and one with rows are refused.',
       permission: 'keys:rotate',
       params: byVersion,
       reply: { status: 204 },

@@ -8,6 +8,7 @@ import type { Store } from '../store/store.ts';
 export interface VaultSteps {
   readonly deriveEvents: CommitStep;
   readonly proveLog: CommitStep;
+  readonly requireLivingKeys: CommitStep;
   readonly limitStorage: CommitStep;
 }
 
@@ -23,7 +24,7 @@ export type StoreWith = (steps: RequestSteps) => Store;
 
 export function storeWithSteps(
   store: Store,
-  { deriveEvents, proveLog, limitStorage }: VaultSteps,
+  { deriveEvents, proveLog, requireLivingKeys, limitStorage }: VaultSteps,
 ): StoreWith {
   return ({ tracing, countRefusals, onWait }) => {
     const steps = [
@@ -33,6 +34,7 @@ export function storeWithSteps(
       // The rows of events count, and are proven, like those of the change that causes them.
       deriveEvents,
       proveLog,
+      requireLivingKeys,
       limitStorage,
     ];
     return withCommitSteps(

@@ -1,5 +1,6 @@
 /** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
 import { dirname, resolve } from 'node:path';
+import { requireLivingKeys } from '../access/key-rotations/living-keys.ts';
 import { hasNoRootKey, openVaultKeys } from '../access/keyrings/open-vault-keys.ts';
 import type { ProcessVaultKeys, VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { underStorageQuotas } from '../access/tenants/storage-quotas.ts';
@@ -125,6 +126,7 @@ function vaultOf({
   const storeWith = storeWithSteps(store, {
     deriveEvents: derivingEvents({ tenants, subscriptions, random }),
     proveLog: proving({ store, tenants, clock, onNoted }),
+    requireLivingKeys: requireLivingKeys(tenants),
     limitStorage: underStorageQuotas({ store, tenants, clock }),
   });
   const close = () => store.close();

@@ -26,6 +26,8 @@ export interface TokenResealing {
   readonly store: Pick<Store, 'select'>;
   readonly tenant: Tenant;
   readonly quarantine: Quarantine;
+  /** Set where another token stands for the value to deduplication. */
+  readonly withoutTarget?: true | undefined;
 }
 
 export interface ResealedTokens {
@@ -35,7 +37,7 @@ export interface ResealedTokens {
 
 /** The tokens in their next version. For their readers nothing has changed but the fingerprints. */
 export async function resealTokens(
-  { store, tenant, quarantine }: TokenResealing,
+  { store, tenant, quarantine, withoutTarget }: TokenResealing,
   resealer: Resealer,
   rows: readonly Row<'tokens'>[],
 ): Promise<ResealedTokens> {
@@ -44,7 +46,7 @@ export async function resealTokens(
   for (const row of rows) {
     quarantine.read(() => {
       if (hasCurrentDigests(tenant, row)) sealed.push(sealedAgain(resealer, row));
-      else renewed.push(renewedToken(tenant, resealer, row));
+      else renewed.push(renewedToken({ tenant, withoutTarget }, resealer, row));
     });
   }
   const outdated = renewed.flatMap(({ hasTerms, row }) => (hasTerms ? [row.token_id] : []));
@@ -71,7 +73,11 @@ interface RenewedToken {
   readonly terms: readonly Row<'search_terms'>[];
 }
 
-function renewedToken(tenant: Tenant, resealer: Resealer, before: Row<'tokens'>): RenewedToken {
+function renewedToken(
+  { tenant, withoutTarget }: Pick<TokenResealing, 'tenant' | 'withoutTarget'>,
+  resealer: Resealer,
+  before: Row<'tokens'>,
+): RenewedToken {
   const { random } = resealer;
   const data = storedData(resealer, before);
   const evaluation = newWriteEvaluation();
@@ -80,6 +86,7 @@ function renewedToken(tenant: Tenant, resealer: Resealer, before: Row<'tokens'>)
     ...before,
     version: before.version + 1,
     fingerprint: before.fingerprint === null ? null : currentFingerprint(tenant, evaluated),
+    ...(withoutTarget && { deduplicated: 0 as const }),
   };
   const { keyring } = tenant;
   const text = JSON.stringify(data);

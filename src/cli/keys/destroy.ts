@@ -9,8 +9,8 @@ import { operatorsOf, someTenantFlag } from './tenants.ts';
 
 export const keysDestroy: Command = {
   summary:
-    'Destroy a version of a key. The active version, and one that has rows, are refused. What a backup holds under ' +
-    'the key can never be read again.',
+    'Destroy a version of a key. The active version, and one that has rows, are refused. Backups keep the key that ' +
+    'they were made with.',
   operand: [
     { name: 'PURPOSE', meaning: 'what the key is for', choices: countedPurposes },
     { name: 'VERSION', meaning: 'number of the version, as in `keys list`' },

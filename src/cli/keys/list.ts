@@ -1,5 +1,6 @@
 /** `strongroom keys list`: the versions of keys, with how many rows are under each. */
 import { type ListedKey, listTenantKeys } from '../../access/key-rotations/key-list.ts';
+import { listRootKeys } from '../../access/key-rotations/root-key-list.ts';
 import { tenantRowOf } from '../../access/tenants/read.ts';
 import { type Command, jsonFlag } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
@@ -14,7 +15,8 @@ export const keysList: Command = {
   examples: ['', '--tenant acme --json'],
   run: (flags) =>
     withVault(async (vault) => {
-      const keys: ListedKey[] = [];
+      const keys: ListedKey[] =
+        flags['tenant'] === undefined ? [...(await listRootKeys(vault))] : [];
       for (const { tenant } of await operatorsOf(vault, flags)) {
         keys.push(...(await listTenantKeys(vault, await tenantRowOf(vault.tenants, tenant))));
       }

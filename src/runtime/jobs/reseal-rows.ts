@@ -28,6 +28,7 @@ export interface RowsToReseal {
   readonly random: Random;
   /** For rows that were altered outside the vault, which stay as they are. */
   readonly quarantine: Quarantine;
+  readonly withoutTarget?: true | undefined;
 }
 
 type ResealRows<T extends SealedName> = (

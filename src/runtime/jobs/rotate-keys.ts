@@ -30,6 +30,9 @@ import { countOutdated, sealOutdated } from './seal-outdated.ts';
  */
 const followMs = second + waitMsMax;
 
+/** How long new keys are known before they are used. Before a value has two fingerprints, all servers must claim it. */
+const introducedMs = { data: 2 * second, search: 2 * second, fingerprint: followMs } as const;
+
 /** Tenants whose rotations proceed side by side. */
 const tenantsMax = 500;
 
@@ -50,14 +53,14 @@ export function rotateTenantKeys(tools: KeyRotationTools): Job {
   /** When this process first saw each rotation in its phase. */
   const seen = new Map<string, number>();
 
-  /** Whether all servers act on what the row has been saying. */
-  function isFollowed(rotation: Rotation): boolean {
+  /** Whether the row has been saying the same for so long, as far as this process saw. */
+  function isFollowed(rotation: Rotation, afterMs = followMs): boolean {
     if (isAlone()) return true;
     const now = timer.now();
     const name = nameOf(rotation);
     const since = seen.get(name) ?? now;
     seen.set(name, since);
-    return now - since >= followMs;
+    return now - since >= afterMs;
   }
 
   function isOfAnother({ holder: other, until }: Rotation): boolean {
@@ -139,7 +142,10 @@ export function rotateTenantKeys(tools: KeyRotationTools): Job {
       case 'waiting':
         return isNext(rotation, open) && commit(await introduceKeys(tools, rotation));
       case 'announced':
-        return isFollowed(rotation) && commit(await activateKeys(tools, rotation));
+        return (
+          isFollowed(rotation, introducedMs[rotation.purpose]) &&
+          commit(await activateKeys(tools, rotation))
+        );
       case 'sealing':
         return seal(rotation, stopping);
       case 'finished':

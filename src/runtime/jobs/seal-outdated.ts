@@ -115,6 +115,8 @@ interface PageOfTable {
   readonly tenant: Tenant;
   readonly table: SealedName;
   readonly state: PassState;
+  /** The tokens no longer represent their values to deduplication. */
+  readonly withoutTarget?: true | undefined;
 }
 
 /** After a conflict in halves, until the rows that have changed are alone. */
@@ -129,7 +131,7 @@ async function sealPage(
     state.unreadable += 1;
   });
   const unreadable = state.unreadable;
-  const resealing = { store, tenant, random, quarantine };
+  const resealing = { store, tenant, random, quarantine, withoutTarget: page.withoutTarget };
   const { change, count }: Resealed = await resealRows(table, resealing, rows);
   if (count === 0) return;
   const fact = { entity: 'keyring', id: tenant.id, operation: 'reseal' } as const;
@@ -140,7 +142,10 @@ async function sealPage(
     return;
   }
   if (rows.length === 1) {
-    state.changed += 1;
+    // Another token stands for the value under the new key already.
+    const isRepresented = conflict === 'tokens.fingerprint' && !page.withoutTarget;
+    if (isRepresented) await sealPage(tools, { ...page, withoutTarget: true }, rows);
+    else state.changed += 1;
     return;
   }
   // They are found again in the halves.
