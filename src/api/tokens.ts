@@ -5,11 +5,12 @@ import { linesMediaType } from '../http/protocol/route.ts';
 import { compileSerializer } from '../http/protocol/serialization.ts';
 import { createToken, serialKeyOfCreation } from '../tokens/create.ts';
 import { deleteToken } from '../tokens/delete.ts';
+import { type ErasureReading, readErasure } from '../tokens/erasure.ts';
 import { readToken } from '../tokens/read.ts';
 import { updateToken } from '../tokens/update.ts';
 import { operation, type Resource, streamOperation } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
-import { byId, problem } from './shapes.ts';
+import { byId, problem, text, timestamp, uuid } from './shapes.ts';
 import { tokenExport, tokenLists } from './token-lists.ts';
 import { cardExample, token, tokenPatch, tokenRequest } from './token-shapes.ts';
 
@@ -37,9 +38,80 @@ const createdLine = object(
 /** A line of the response to an import, on whichever thread it is made. */
 export const serializeLine = compileSerializer(createdLine);
 
+const leftovers = object(
+  {
+    gone_by: attribute(timestamp, 'By then they are off the disk.'),
+    gone: attribute(
+      Type.Boolean(),
+      'Whether the vault found none of that age when it issued the receipt.',
+    ),
+  },
+  { title: 'ErasedCopies' },
+);
+
+const timeOrNull = Type.Union([timestamp, Type.Null()]);
+
+/** `statement` is the signed string; the attributes before it are extracted from it. */
+const receipt = object(
+  {
+    tenant_id: attribute(uuid, 'The tenant that owned the token.'),
+    entity: attribute(text, 'What was erased: `token`.'),
+    id: attribute(text, 'The id that the token had.'),
+    operation: attribute(text, '`delete` or `expire`.'),
+    erased_at: attribute(timestamp, 'When the token was removed.'),
+    log_entry: attribute(
+      object({
+        stream_id: attribute(text, 'The stream of the log that has the entry.'),
+        seq: attribute(Type.Integer(), 'The number of the entry in its stream.'),
+        head_seq: attribute(Type.Integer(), 'The number of the last entry of its block.'),
+        head_hash: attribute(text, 'The hash of that entry, which covers all entries before it.'),
+      }),
+      'The log entry of the removal.',
+    ),
+    row_gone_at: attribute(timestamp, 'When the row with the sealed data was removed.'),
+    search_terms_gone_at: attribute(timestamp, 'When the search terms were removed.'),
+    stored_responses: attribute(leftovers, 'Responses that are stored for idempotency keys.'),
+    results: attribute(leftovers, 'Arguments and results of calls of reactors.'),
+    keys: attribute(
+      Type.Array(
+        object({
+          purpose: attribute(text, 'What the key is for: `data`.'),
+          version: attribute(
+            Type.Union([Type.Integer(), Type.Null()]),
+            'Its version; null where the token had been altered outside the vault.',
+          ),
+          state: attribute(text, '`active`, `decrypt_only`, `destroyed` or `unknown`.'),
+          created_at: attribute(timeOrNull, 'When it was created.'),
+          destroyed_at: attribute(timeOrNull, 'When it was destroyed.'),
+          due_at: attribute(timeOrNull, 'From when it can be destroyed, if that is known.'),
+        }),
+      ),
+      'The keys that sealed the token.',
+    ),
+    root_key: attribute(
+      Type.Union([
+        object({
+          source: attribute(text, 'Where the root key is kept.'),
+          key_id: attribute(text, 'Its name there.'),
+          version: attribute(Type.Integer(), 'Its version there.'),
+        }),
+        Type.Null(),
+      ]),
+      'The root key that wraps the key of the token in backups that are made now.',
+    ),
+    issued_at: attribute(timestamp, 'When the receipt was issued.'),
+    statement: attribute(text, 'The text that is signed.'),
+    signature: attribute(text, 'An Ed25519 signature over the statement, in base64.'),
+    public_key: attribute(text, 'The key that verifies it, in base64.'),
+    public_key_pem: attribute(text, 'The same key in PEM, as its SubjectPublicKeyInfo.'),
+    public_keys: attribute(Type.Array(text), 'All keys that signed statements about this log.'),
+  },
+  { title: 'ErasureReceipt' },
+);
+
 const id = 'order-4711-card';
 
-export const tokens: Resource<ImportTools> = {
+export const tokens: Resource<ImportTools & ErasureReading> = {
   tag: 'Tokens',
   description:
     'A token stands for a value that is stored encrypted. What a response shows of the value is decided by the ' +
@@ -155,6 +227,23 @@ export const tokens: Resource<ImportTools> = {
       example: { params: { id: 'line-1' } },
       serialKey: ({ caller, params }) => `${caller.tenant.id} ${params.id}`,
       handle: ({ caller, params }) => deleteToken(tools, caller, params.id),
+    }),
+    operation({
+      id: 'getTokenErasure',
+      method: 'GET',
+      path: '/tokens/:id/erasure',
+      summary: 'Read a signed receipt that a token is erased',
+      description:
+        'For a token that was deleted or has expired, for as long as the log has the entry. A key with `log:read` ' +
+        'may ask about every token, a key with `token:delete` about those that it could have deleted. The ' +
+        'attributes before `statement` are taken from it; the signature is over its text.',
+      permission: 'token:delete',
+      alternative: 'log:read',
+      params: byId,
+      reply: { status: 200, body: receipt },
+      problems: ['not_found'],
+      example: { params: { id: 'line-1' }, reply: { id: 'line-1', operation: 'delete' } },
+      handle: ({ caller, params }) => readErasure(tools, caller, params.id),
     }),
   ],
 };

@@ -39,6 +39,8 @@ export interface LogSearch extends LogFilter {
   readonly limit: number;
   /** Other blocks are skipped. If absent, no block is skipped. */
   readonly isOwn?: (block: LogBlock) => boolean;
+  /** Other entries do not match. If absent, no further condition applies. */
+  readonly where?: (entry: PlacedEntry) => boolean;
 }
 
 /** Blocks of the first page, which is nearly always the only one. */
@@ -124,14 +126,15 @@ function entriesOf(block: LogBlock): readonly PlacedEntry[] {
 }
 
 function matches(entry: PlacedEntry, search: LogSearch): boolean {
-  const { entity_type, entity_id, oldest, until, after } = search;
+  const { entity_type, entity_id, oldest, until, after, where = () => true } = search;
   return (
     entry.created_at >= oldest &&
     (until === undefined || entry.created_at < until) &&
     (entity_type === undefined || entry.entity_type === entity_type) &&
     (entity_id === undefined || entry.entity_id === entity_id) &&
     isDisclosure(entry, search) &&
-    (after === undefined || compare(logPositionOf(entry), after) < 0)
+    (after === undefined || compare(logPositionOf(entry), after) < 0) &&
+    where(entry)
   );
 }
 

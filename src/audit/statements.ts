@@ -1,4 +1,7 @@
-/** The statements that the vault signs about its log: how far each stream had grown, and what retention removed. */
+/**
+ * The statements that the vault signs about its log: how far each stream had grown, what retention removed, and which
+ * data was erased.
+ */
 
 import type { Instant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
@@ -37,8 +40,62 @@ export interface LogRemoval {
   readonly removed_at: Instant;
 }
 
+/** Data was erased, as an entry of the log says. */
+export interface ErasureReceipt {
+  readonly type: typeof erasureType;
+  readonly tenant_id: TenantId;
+  readonly entity: 'token' | 'tenant';
+  readonly id: string;
+  /** The operation of the entry: `delete`, or `expire`. */
+  readonly operation: string;
+  readonly erased_at: Instant;
+  /** The entry, and the end of the block that has it, whose hash covers the entry and all before it. */
+  readonly log_entry: {
+    readonly stream_id: string;
+    readonly seq: number;
+    readonly head: readonly [seq: number, hash: string];
+  };
+  readonly row_gone_at: Instant;
+  readonly search_terms_gone_at: Instant;
+  readonly stored_responses: Leftovers;
+  readonly results: Leftovers;
+  /** Every key that sealed what was erased. */
+  readonly keys: readonly ErasedKey[];
+  /** The root key that wraps these keys in backups: the last one with which a backup can have them. */
+  readonly root_key: WrappedBy | null;
+  readonly issued_at: Instant;
+}
+
+/** Copies that were sealed with the data, each of which has its own end. */
+export interface Leftovers {
+  /** The latest time at which they are off the disk. */
+  readonly gone_by: Instant;
+  /** Whether the vault found none of that age when it issued the receipt. */
+  readonly gone: boolean;
+}
+
+export interface ErasedKey {
+  readonly purpose: string;
+  /** Null where the row had been altered outside the vault, so that the version is not known. */
+  readonly version: number | null;
+  readonly state: string;
+  readonly created_at: Instant | null;
+  readonly destroyed_at: Instant | null;
+  /** From then on the vault seals what is left under the key again, so that it can be destroyed. */
+  readonly due_at: Instant | null;
+}
+
+export interface WrappedBy {
+  readonly source: string;
+  readonly key_id: string;
+  readonly version: number;
+}
+
+type LogStatement = Checkpoint | LogRemoval | ErasureReceipt;
+
 export const checkpointType = 'strongroom log checkpoint 1';
 export const removalType = 'strongroom log removal 1';
+export const erasureType = 'strongroom erasure receipt 1';
 
 /** A signed string; the string itself is stored, so that a verifier need not rebuild it. */
 export type Signed = Pick<Row<'checkpoints'>, 'statement' | 'public_key' | 'signature'>;
@@ -57,7 +114,7 @@ export function isOwn(tenant: Keys, signed: Signed): boolean {
   return publicKeysOf(tenant).includes(signed.public_key);
 }
 
-export function signStatement(key: SigningKey, statement: Checkpoint | LogRemoval): Signed {
+export function signStatement(key: SigningKey, statement: LogStatement): Signed {
   const text = JSON.stringify(statement);
   return { statement: text, public_key: key.publicKey, signature: key.sign(text) };
 }
@@ -76,11 +133,16 @@ export function openRemoval(signed: Signed): LogRemoval | undefined {
   return open<LogRemoval>(signed, removalType, isRemoval);
 }
 
+/** The statement; `undefined` unless its own key signed it and it is about an erasure. */
+export function openErasure(signed: Signed): ErasureReceipt | undefined {
+  return open<ErasureReceipt>(signed, erasureType, isErasure);
+}
+
 /**
  * The owner of the key is not checked here, so the shape is not trusted either. A statement is parsed only
  * if it was signed as the kind that it claims to be.
  */
-function open<S extends Checkpoint | LogRemoval>(
+function open<S extends LogStatement>(
   signed: Signed,
   type: S['type'],
   hasShape: (statement: JsonObject) => boolean,
@@ -114,5 +176,18 @@ function isRemoval(statement: JsonObject): boolean {
   return (
     [tenant_id, stream_id, last_hash].every((text) => typeof text === 'string') &&
     [to_seq, before, removed_at].every(Number.isSafeInteger)
+  );
+}
+
+function isErasure(statement: JsonObject): boolean {
+  const { tenant_id, entity, id, operation, erased_at, issued_at, log_entry, keys } = statement;
+  return (
+    [tenant_id, entity, id, operation].every((text) => typeof text === 'string') &&
+    [erased_at, issued_at, statement['row_gone_at']].every(Number.isSafeInteger) &&
+    isObject(log_entry) &&
+    typeof log_entry['stream_id'] === 'string' &&
+    Number.isSafeInteger(log_entry['seq']) &&
+    Array.isArray(keys) &&
+    keys.every(isObject)
   );
 }

@@ -93,6 +93,10 @@ export const commands: CommandTable = {
     title: 'destroy a version of a key that has no rows',
     load: async () => (await import('./keys/destroy.ts')).keysDestroy,
   },
+  'erasure verify': {
+    title: 'check a receipt that data was erased',
+    load: async () => (await import('./erasure.ts')).erasureVerify,
+  },
   'logs verify': {
     title: 'prove that the audit log is as it was written',
     load: async () => (await import('./logs/verify.ts')).logsVerify,

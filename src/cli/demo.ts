@@ -19,7 +19,7 @@ const bank = { routing_number: '021000021', account_number: '000123456789' };
 
 const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'token:delete'];
 
-/** The exit code that shells use for an interrupted command. */
+/** What shells give for a command that was interrupted. */
 const interruptedExit = 130;
 
 export const demo: Command = {

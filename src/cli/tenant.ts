@@ -2,10 +2,12 @@
 
 import { createTenantWithKey } from '../access/tenants/bootstrap.ts';
 import { deleteTenant, purgeDeletedTenants } from '../access/tenants/delete.ts';
+import { receiptOfTenant } from '../access/tenants/erasure.ts';
 import { parseHandle } from '../access/tenants/handle.ts';
 import { tenantRowOf } from '../access/tenants/read.ts';
 import { nameOf } from '../access/tenants/tenants.ts';
 import { setQuotas } from '../access/tenants/update.ts';
+import { viewReceipt } from '../audit/erasure.ts';
 import { perform } from '../rules/operation.ts';
 import { formatQuota, parseQuota, type QuotaName, quotaRows, quotasOf } from '../rules/settings.ts';
 import {
@@ -138,12 +140,19 @@ export const tenantDelete: Command = {
     if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
     return withVault(async (vault) => {
       const operator = await operatorOf(vault, flags);
-      const { id, name } = operator.tenant;
+      const { tenant } = operator;
+      const { id, name } = tenant;
+      const row = await tenantRowOf(vault.tenants, tenant);
       await perform({ store: vault.store, actor: operator }, deleteTenant(vault, operator));
       const removed = await purge(vault);
+      const signed = await receiptOfTenant(vault, { tenant, row });
+      const receipt = signed ? viewReceipt(signed, tenant) : null;
       print(flags, {
-        json: { id, removed_rows: removed },
-        line: `Deleted the tenant "${name}" (${id}) and ${removed} rows of it.`,
+        json: { id, removed_rows: removed, receipt },
+        line:
+          `Deleted the tenant "${name}" (${id}) and ${removed} rows of it.\n` +
+          'Keep this receipt: its key is destroyed, so it cannot be issued again.\n' +
+          JSON.stringify(receipt),
       });
       return 0;
     });

@@ -51,6 +51,8 @@ export interface KeyVersion {
   readonly key: KeyObject | undefined;
   /** Absent for the first version of a keyring that an earlier release made: it is as old as the tenant. */
   readonly createdAt?: Instant;
+  /** Of a version that is destroyed. */
+  readonly destroyedAt?: Instant;
   /**
    * Of fingerprint and search keys: the first version of the data key whose rows are under this version. Every write
    * of a row is sealed under the active data key and has digests under the active keys, so the version of the data key
@@ -223,12 +225,13 @@ export class Keyring {
   }
 
   /** The keyring without the key of this version, which must not be active and under which there must be no rows. */
-  withDestroyed(purpose: Purpose, version: number): Keyring {
+  withDestroyed(purpose: Purpose, version: number, destroyedAt: Instant): Keyring {
     assert(version !== this.activeVersion(purpose), 'the active version is never destroyed');
     return this.#with(
       purpose,
       this.versions[purpose].map((entry): KeyVersion => {
-        return entry.version === version ? { ...entry, state: 'destroyed', key: undefined } : entry;
+        if (entry.version !== version) return entry;
+        return { ...entry, state: 'destroyed', key: undefined, destroyedAt };
       }),
     );
   }
@@ -298,17 +301,21 @@ function byPurpose(versions: (purpose: Purpose) => readonly KeyVersion[]): Versi
 }
 
 /**
- * `{ purpose: [{ state, key?, created_at?, from_data?, overlaps? }] }`; a version is its place in the list, counted
- * from 1.
+ * `{ purpose: [{ state, key?, created_at?, destroyed_at?, from_data?, overlaps? }] }`; a version is its place in the
+ * list, counted from 1.
  */
 function serialize(keyring: Keyring): string {
-  const entryOf = ({ state, key, createdAt, fromData, overlaps }: KeyVersion): Json => ({
-    state,
-    ...(key !== undefined && { key: key.export().toString('base64') }),
-    ...(createdAt !== undefined && { created_at: createdAt }),
-    ...(fromData !== undefined && { from_data: fromData }),
-    ...(overlaps && { overlaps }),
-  });
+  const entryOf = (version: KeyVersion): Json => {
+    const { state, key, createdAt, destroyedAt, fromData, overlaps } = version;
+    return {
+      state,
+      ...(key !== undefined && { key: key.export().toString('base64') }),
+      ...(createdAt !== undefined && { created_at: createdAt }),
+      ...(destroyedAt !== undefined && { destroyed_at: destroyedAt }),
+      ...(fromData !== undefined && { from_data: fromData }),
+      ...(overlaps && { overlaps }),
+    };
+  };
   return JSON.stringify(
     Object.fromEntries(
       purposes.map((purpose) => [purpose, keyring.versions[purpose].map(entryOf)]),
@@ -339,11 +346,12 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
   if (!isObject(entry)) return undefined;
   const state = keyStates.find((known) => known === entry['state']);
   if (state === undefined) return undefined;
-  const { created_at: createdAt, from_data: fromData, overlaps } = entry;
+  const { created_at: createdAt, destroyed_at: destroyedAt, from_data: fromData, overlaps } = entry;
   const known = {
     version: index + 1,
     state,
     ...(typeof createdAt === 'number' && { createdAt: parseInstant(createdAt) }),
+    ...(typeof destroyedAt === 'number' && { destroyedAt: parseInstant(destroyedAt) }),
     ...(typeof fromData === 'number' && { fromData }),
     ...(overlaps === true && { overlaps }),
   };

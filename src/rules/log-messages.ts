@@ -24,6 +24,7 @@ export const messages = {
     'use reactor': 'Token used in a reactor call',
     'use bank service': 'Token sent to the bank verification service',
     verify: 'Bank account verified',
+    prove: 'Erasure of the token proven',
   },
   token_intent: {
     create: 'Token intent created',

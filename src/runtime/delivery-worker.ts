@@ -1,4 +1,4 @@
-/** The parts of the thread that delivers events to webhooks: its connections and its caches. */
+/** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
 
 import { setTimeout as timeout } from 'node:timers/promises';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';

@@ -22,16 +22,16 @@ import type { Config } from './config/config.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
-  /** The store for jobs and commands. */
+  /** Of jobs and commands. */
   readonly store: Store;
-  /** The same store with more commit steps, for requests. */
+  /** The same with more steps, for requests. */
   readonly storeWith: StoreWith;
   readonly tenants: Tenants;
   readonly roots: RootKeys;
   readonly vaultKeys: ProcessVaultKeys;
   readonly clock: Clock;
   readonly random: Random;
-  /** Notes of all threads of the process, in the thread that opened the vault. */
+  /** Of all threads of the process, where this one opened the vault. */
   readonly ownNotes: OwnNotes;
   close(): Promise<void>;
 }

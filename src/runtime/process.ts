@@ -1,4 +1,4 @@
-/** The parts that a process has once for all threads that serve requests: the vault, its exports, and its jobs. */
+/** What a process has once, for all threads that serve requests: the vault, its exports, and its jobs. */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
@@ -60,13 +60,13 @@ export interface Process extends Vault {
   readonly shared: Shared;
   /** How code of tenants is kept apart, for all threads; `undefined` where it is not run. */
   readonly isolation: Isolation | undefined;
-  /** This thread's part of the budget of processes with code. */
+  /** What this thread may have of all processes with code. */
   readonly processes: ProcessBudget;
   /** Where all threads count them; see `reactors/sandbox/process-budget.ts`. */
   readonly budgetMemory: SharedArrayBuffer;
   /** Asynchronous calls of reactors; `undefined` where code is switched off. */
   readonly reactorRuns: WaitingRuns | undefined;
-  /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
+  /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /** The certificate of which metrics show the end, when another one is in use. */
   showCertificate(pem: string): void;
@@ -88,7 +88,7 @@ export interface Shared {
 
 export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'openStore'> {
   readonly log?: Log;
-  /** Probes how code can be isolated on this machine. */
+  /** Finds out how code can be kept apart here. */
   readonly findIsolation?: typeof findIsolation;
 }
 
@@ -212,7 +212,7 @@ function openReactorRuns(
   return { runs, close };
 }
 
-/** Metrics of pools that fill up and of certificates that expire. */
+/** What fills up and what ends. */
 function watchPlaces(
   metrics: ProcessMetrics,
   { dataDir, databaseUrl, freeBytesMin }: Config,
@@ -246,7 +246,7 @@ function watchDeliveries(
   metrics.watchEach('webhook_oldest_seconds', () => byWebhook((one) => one.oldestSeconds));
 }
 
-/** The connections to PostgreSQL. The embedded engine has none. */
+/** Of PostgreSQL; the embedded engine has none. */
 function watchHosts(metrics: ProcessMetrics, { hosts }: Pick<Store, 'hosts'>): void {
   if (hosts === undefined) return;
   const byHost = async (is: (host: HostHealth) => boolean) =>

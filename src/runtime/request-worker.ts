@@ -55,7 +55,7 @@ export interface ListenAddress {
 export interface RequestWorker {
   /** @returns the port, which the system chooses for port 0. */
   listen(place: ListenAddress): Promise<number>;
-  /** Replaces the certificate for new connections. */
+  /** What new connections get from now on. */
   setTls(pair: PemPair): void;
   /** Every operation that requires a key, as declared. */
   readonly sections: readonly Section[];
@@ -65,7 +65,7 @@ export interface RequestWorker {
   close(): Promise<void>;
 }
 
-/** The parts of the process, or of a thread's side of it, that a worker needs. */
+/** What it needs of the process, or of a thread's side of it. */
 export interface RequestWorkerTools
   extends Pick<
     Process,
@@ -97,7 +97,7 @@ export type RequestWorkerConfig = Pick<
 >;
 
 export interface RequestWorkerOptions {
-  /** The time that a client has to send a request. */
+  /** How long a client may take to send a request. */
   readonly requestTimeoutMs?: number | undefined;
 }
 
@@ -200,7 +200,7 @@ export async function createRequestWorker(
   };
 }
 
-/** The export of spans if a collector is configured. Only the stop waits for it, and only briefly. */
+/** Where a collector is configured. It is never waited for, except a little at the end. */
 function openSpans(
   { metrics, log, clock }: Pick<RequestWorkerTools, 'metrics' | 'log' | 'clock'>,
   { otlpEndpoint }: RequestWorkerConfig,

@@ -12,12 +12,12 @@ import { createReload } from './reload.ts';
 import type { RequestWorkerOptions } from './request-worker.ts';
 
 export interface Running {
-  /** The address on which it listens, for example `http://127.0.0.1:8080`. */
+  /** Where it listens, for example `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** The address of metrics, if it is another one. */
+  /** Where metrics are shown, if not there. */
   readonly metricsUrl: string | undefined;
   readonly vault: Process;
-  /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
+  /** What the first start made, in an empty store; `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /**
    * Takes up what `read` returns, such as a renewed certificate, and loses no connection. What is in use stays where

@@ -1,4 +1,4 @@
-/** The data with which the threads of a process start. */
+/** What the threads of a process are made of. */
 import assert from 'node:assert/strict';
 import { systemClock } from '../base/clock.ts';
 import { SharedClock } from '../base/shared-clock.ts';

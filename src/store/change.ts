@@ -11,7 +11,7 @@ import { growsStorage, type StorageCeiling } from './growth.ts';
 import type { WrittenEntry } from './log-chain/block.ts';
 import type { LogEntry } from './log-chain/entries.ts';
 import type { Prover } from './log-chain/proof.ts';
-import { statedEntries } from './row-states.ts';
+import { statedEntries, type TokenRemains } from './row-states.ts';
 import {
   type AnyRow,
   type Key,
@@ -60,9 +60,13 @@ export interface Bookkeeping {
 /** No other table is written without an entry. */
 export type BookkeptTable = AmendedTable | 'due_work' | 'webhook_failures' | 'fingerprint_claims';
 
-/** For a key, also the id that the log uses. */
+/** For a key, also the id that the log uses; for a token, what an erasure receipt is made from. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
-  ? Key<T> & { version: number } & (T extends 'api_keys' ? { key_id: KeyId } : unknown)
+  ? Key<T> & { version: number } & (T extends 'api_keys'
+        ? { key_id: KeyId }
+        : T extends 'tokens'
+          ? TokenRemains
+          : unknown)
   : Key<T>;
 
 /** Why a change was refused: the constraint (`tokens.key`, `tokens.fingerprint`) or `tokens.version`. */

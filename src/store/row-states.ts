@@ -1,4 +1,5 @@
 /** What log entries say about the rows that their change wrote, so that the log explains the database. */
+import { type Container, parseContainer, rootContainer } from '../base/container.ts';
 import { type WrittenEntry, writtenEntry } from './log-chain/block.ts';
 import type { LogEntry, StatedEntry } from './log-chain/entries.ts';
 import { type AnyRow, shapes } from './tables.ts';
@@ -66,6 +67,17 @@ export interface Mark {
   readonly authenticator: string;
   /** The entry is about this row. */
   readonly isOwn: boolean;
+  /** Of a token that is gone; absent in entries of releases that did not record it. */
+  readonly remains?: TokenRemains;
+}
+
+/**
+ * What the log still says of a token that is gone: the version of the data key that sealed it, and the container, which
+ * decides who may ask about its erasure.
+ */
+export interface TokenRemains {
+  readonly data_version: number;
+  readonly container: Container;
 }
 
 /** The length of the tag of sealed data, which is its end. */
@@ -145,11 +157,21 @@ function marksOf(change: WrittenChange): RowMark[] {
           version: versionOf(row) - (gone && sign === '=' ? 1 : 0),
           authenticator: gone ? '' : authenticatorOf(table, row),
           owner: ownerIn(table, row),
+          ...(sign === '-' && table === 'tokens' && { remains: remainsIn(row) }),
         });
       }
     }
   }
   return marks;
+}
+
+/** Every change that removes a token names these columns: see `RemovedRow`. An altered container is taken for `/`. */
+function remainsIn(row: AnyRow): TokenRemains {
+  const { data_version, container } = row;
+  return {
+    data_version: Number(data_version),
+    container: parseContainer(String(container)) ?? rootContainer,
+  };
 }
 
 function ownerIn(table: ExplainedName, row: AnyRow): RowMark['owner'] {
@@ -195,9 +217,23 @@ function placesIn(
   return (entity, id) => places.get(`${entity} ${id}`);
 }
 
-function formatMark({ sign, table, id, version, authenticator }: RowMark, isOwn: boolean): string {
-  const row = sign === '-' ? `-${version}` : `${sign}${version}.${authenticator}`;
+function formatMark(mark: RowMark, isOwn: boolean): string {
+  const { sign, table, id, version, authenticator, remains } = mark;
+  const details = sign === '-' ? remains && formatRemains(remains) : authenticator;
+  const row = details === undefined ? `${sign}${version}` : `${sign}${version}.${details}`;
   return isOwn ? row : `${row}@${table}:${encodeURIComponent(id)}`;
+}
+
+/** In characters that a mark of any release can have. */
+function formatRemains({ data_version, container }: TokenRemains): string {
+  return `${data_version}.${Buffer.from(container).toString('base64url')}`;
+}
+
+function parseRemains(text: string): TokenRemains | undefined {
+  const [, version, encoded = ''] = /^([0-9]+)\.([A-Za-z0-9_-]+)$/.exec(text) ?? [];
+  const container = parseContainer(Buffer.from(encoded, 'base64url').toString('utf8'));
+  if (version === undefined || container === undefined) return undefined;
+  return { data_version: Number(version), container };
 }
 
 const markForm = /^([+=-])([0-9]+)(?:\.([A-Za-z0-9_.-]*))?(?:@([a-z_]+):(\S+))?$/;
@@ -213,12 +249,15 @@ export function marksOfEntry(
   const { state, entity_type, entity_id } = entry;
   if (state === null) return [];
   return state.split(' ').flatMap((text) => {
-    const [, sign, version, authenticator = '', named, name] = markForm.exec(text) ?? [];
+    const [, sign, version, details = '', named, name] = markForm.exec(text) ?? [];
     const table = named === undefined ? tablesByEntity.get(entity_type) : tableOf(named);
     if (sign === undefined || table === undefined) return [];
     const id = name === undefined ? entity_id : decodeURIComponent(name);
     const isOwn = name === undefined;
-    return [{ sign: sign as Sign, table, id, version: Number(version), authenticator, isOwn }];
+    const remains = sign === '-' ? parseRemains(details) : undefined;
+    const authenticator = sign === '-' ? '' : details;
+    const mark = { sign: sign as Sign, table, id, version: Number(version), authenticator, isOwn };
+    return [remains ? { ...mark, remains } : mark];
   });
 }
 

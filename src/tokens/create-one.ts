@@ -162,7 +162,7 @@ function freeId({ pending, takenIds, now }: Creation, ids: PreparedToken['ids'])
   if (taken && value === first) throw new IdTaken(value);
   if (holder && !taken) {
     if (holder.flaw) throw holder.flaw;
-    pending.remove(holder);
+    pending.remove({ ...holder, data_version: holder.data_version ?? 0 });
   }
   for (let current = pending.get(value); current; current = pending.get(value)) {
     const other = ids.next(true).value;

@@ -6,6 +6,7 @@ import type { Decide } from '../rules/operation.ts';
 import { decide } from '../rules/policy.ts';
 import { refuse } from '../rules/refusal.ts';
 import type { Store } from '../store/store.ts';
+import { removedToken } from './contents/sealed-row.ts';
 import { liveToken } from './queries.ts';
 
 export interface TokenDeleting {
@@ -24,7 +25,7 @@ export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id:
     }
     return {
       change: {
-        remove: { tokens: [row] },
+        remove: { tokens: [removedToken(row)] },
         entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'delete' })],
       },
       reply: { status: 204 },

@@ -9,8 +9,14 @@ import { type EqualToken, equalTokens, type FingerprintQuery } from '../store/qu
 import type { Store } from '../store/store.ts';
 import { hasExpired } from './contents/contents.ts';
 import { type DefinedToken, mayTakeIntent } from './contents/disclosure.ts';
+import { sealedBy } from './contents/sealed-row.ts';
 import { tokenTypes } from './contents/token-types.ts';
-import { type ActiveFingerprints, PendingTokens, underActiveKey } from './pending-tokens.ts';
+import {
+  type ActiveFingerprints,
+  PendingTokens,
+  type RemovedToken,
+  underActiveKey,
+} from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
 import { equalityOf, equalityWanted, isForeign } from './prepare.ts';
 
@@ -42,8 +48,10 @@ export interface StoredEquals {
   /** Equalities whose tokens are too large to be read for this request. */
   readonly tooLarge: ReadonlySet<string>;
   /** Expired tokens that are still deduplication targets. */
-  readonly expired: ReadonlyMap<string, readonly EqualToken[]>;
+  readonly expired: ReadonlyMap<string, readonly ExpiredEqual[]>;
 }
+
+type ExpiredEqual = EqualToken & RemovedToken;
 
 const noEquals: Omit<StoredEquals, 'pending'> = {
   targeted: new Set(),
@@ -117,12 +125,16 @@ async function unaltered(
   store: Store,
   tenant: Tenant,
   expired: readonly EqualToken[],
-): Promise<readonly EqualToken[]> {
-  for (const { tenant_id, token_id } of expired) {
+): Promise<readonly ExpiredEqual[]> {
+  const removable: ExpiredEqual[] = [];
+  for (const equal of expired) {
+    const { tenant_id, token_id } = equal;
     const row = await store.get('tokens', { tenant_id, token_id });
     if (row) requireProven(tenant, 'tokens', row);
+    // One that is gone by now is a conflict, after which the request decides again.
+    removable.push({ ...equal, data_version: row ? sealedBy(row) : 0 });
   }
-  return expired;
+  return removable;
 }
 
 /** In the order in which they were found. */

@@ -1,13 +1,12 @@
 /** The tokens a change is going to make or alter, so that what comes later in a request finds what came before. */
 import type { TokenId, TokenIntentId } from '../base/ids.ts';
-import type { Change } from '../store/change.ts';
+import type { Change, RemovedRow } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { equalityOf } from './prepare.ts';
 import { replacementOf } from './queries.ts';
 
-/** The attributes of a stored token that its removal needs. */
-export type RemovedToken = Pick<Row<'tokens'>, 'tenant_id' | 'token_id' | 'version'>;
+export type RemovedToken = RemovedRow<'tokens'>;
 
 /** A token as it will be. */
 export interface PendingToken {

@@ -7,11 +7,14 @@ import { requireProven } from '../rules/proven-row.ts';
 import type { TokenState } from '../store/queries/tokens.ts';
 import type { Store } from '../store/store.ts';
 import { hasExpired } from './contents/contents.ts';
+import { sealedBy } from './contents/sealed-row.ts';
 import type { PreparedToken } from './prepare.ts';
 import { tokenStatesOf } from './queries.ts';
 
 /** A token without what may be large. */
 export interface TakenId extends TokenState {
+  /** Of one that has expired, the version of the key that sealed it. */
+  readonly data_version?: number;
   /** Why it cannot make way, though it has expired: it was altered, perhaps its expiry. */
   readonly flaw?: VaultError;
 }
@@ -46,7 +49,11 @@ async function judged(
   const { tenant_id, version, type, container, created_by } = row;
   const { expires_at, created_at, modified_at } = row;
   const times = { expires_at, created_at, modified_at };
-  const state = { tenant_id, token_id, version, type, container, created_by, ...times };
+  const data_version = sealedBy(row);
+  const state = {
+    ...{ tenant_id, token_id, version, type, container, created_by, data_version },
+    ...times,
+  };
   try {
     requireProven(tenant, 'tokens', row);
     return state;

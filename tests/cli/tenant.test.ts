@@ -1,11 +1,14 @@
 /** `strongroom tenant …` and `strongroom key …`, beside a server that runs on the same data. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { entriesIn } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { rowsOf } from '../support/rows.ts';
 import { insertion } from '../support/sql.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import { managementKey, startVault } from '../support/vault.ts';
 
 onBothEngines('the operator’s commands', (engine) => {
@@ -69,6 +72,17 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.equal((await get(key)).status, 200);
     const [deleted] = await json('tenant', 'delete', '--tenant', id, '--yes');
     assert.ok(deleted.removed_rows >= 4);
+    const { receipt } = deleted;
+    assert.deepEqual([receipt.entity, receipt.id, receipt.operation], ['tenant', id, 'delete']);
+    assert.ok(receipt.keys.length >= 8);
+    for (const { state, destroyed_at } of receipt.keys) {
+      assert.deepEqual([state, destroyed_at], ['destroyed', receipt.erased_at]);
+    }
+    const file = join(temporaryDirectory(t), 'deleted.json');
+    writeFileSync(file, JSON.stringify(deleted));
+    const verified = await run('erasure', 'verify', file, '--public-key', receipt.public_key);
+    assert.equal(verified.code, 0, verified.stderr);
+    assert.match(verified.stdout, /The keys that sealed it are destroyed/);
     vault.clock.advance(1000);
     assert.equal((await get(key)).status, 401);
     assert.equal((await json('tenant', 'list')).length, 1);

@@ -75,6 +75,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
     });
     const tools = {
       store,
+      tenants,
       clock,
       random,
       openEncrypted: createOpenEncrypted({ store, clock }),

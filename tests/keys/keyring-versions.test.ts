@@ -30,12 +30,12 @@ describe('a keyring with several versions', () => {
     const rotated = createKeyring(randomBytes)
       .withVersion('search', options)
       .withNewestActive('search');
-    const destroyed = rotated.withDestroyed('search', 1);
+    const destroyed = rotated.withDestroyed('search', 1, now);
     assert.deepEqual(states(destroyed, 'search'), ['destroyed', 'active']);
     assert.equal(destroyed.secret('search', 1), undefined);
     assert.equal(destroyed.livingSecrets('search').length, 1);
     assert.equal(destroyed.withVersion('search', options).versions.search.length, 3);
-    assert.throws(() => rotated.withDestroyed('search', 2), /never destroyed/);
+    assert.throws(() => rotated.withDestroyed('search', 2, now), /never destroyed/);
   });
 
   it('gives the active secret first, and the others once', () => {

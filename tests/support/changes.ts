@@ -1,6 +1,6 @@
 /** Changes for tests of the store: a token, its entry in the log, and the change that creates it. */
 import type { Instant } from '../../src/base/clock.ts';
-import type { Container } from '../../src/base/container.ts';
+import { type Container, rootContainer } from '../../src/base/container.ts';
 import type { ApplicationId, TenantId, TokenId } from '../../src/base/ids.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { LogEntry } from '../../src/store/log-chain/entries.ts';
@@ -71,4 +71,6 @@ export const removal = (id: string, version = 1) => ({
   tenant_id: tenant,
   token_id: id as TokenId,
   version,
+  container: rootContainer,
+  data_version: 1,
 });

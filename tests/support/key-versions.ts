@@ -18,5 +18,5 @@ export interface RetiredKey {
 
 /** The keyring without the key of a version. What is still sealed under it is lost for ever. */
 export function destroy(keyring: Keyring, { purpose, version }: RetiredKey): Keyring {
-  return keyring.withDestroyed(purpose, version);
+  return keyring.withDestroyed(purpose, version, now);
 }

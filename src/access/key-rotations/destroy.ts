@@ -55,7 +55,7 @@ export function destroyKey(
     return {
       change: {
         // It conflicts with a change of the keyring since the rows were counted.
-        ...(await tenants.rekeyed(row, keyring.withDestroyed(purpose, version))),
+        ...(await tenants.rekeyed(row, keyring.withDestroyed(purpose, version, now))),
         entries: [detailed(entryOf(actor, now, { ...fact, event }), `${purpose} ${version}`)],
       },
       reply: { status: 204 },

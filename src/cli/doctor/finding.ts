@@ -1,4 +1,4 @@
-/** The findings of `strongroom doctor`: one line for each check. */
+/** What `strongroom doctor` found: a line for each thing it looked at. */
 
 export interface Finding {
   readonly check: string;

@@ -1,4 +1,4 @@
-/** The output of `strongroom logs verify` for people. */
+/** What `strongroom logs verify` prints for people. */
 import type { LogFinding } from '../../audit/finding.ts';
 import type { Verification } from '../../audit/verify.ts';
 import { grouped } from '../terminal/progress.ts';

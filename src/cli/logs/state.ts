@@ -1,4 +1,4 @@
-/** `strongroom logs verify --state`: verifies the log, and the tables that it must explain. */
+/** `strongroom logs verify --state`: the log as it is verified anyway, and the tables that it must explain. */
 
 import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
 import { tombstoneOf } from '../../access/keyrings/tombstone-row.ts';
@@ -20,7 +20,7 @@ import type { Row } from '../../store/tables.ts';
 import { type Flags, UsageError } from '../terminal/command.ts';
 import { grouped } from '../terminal/progress.ts';
 
-/** The results of all tenants. */
+/** What became of all tenants. */
 export interface State {
   rows: number;
   beyond: number;
@@ -95,7 +95,7 @@ async function keyringOf(
 
 const findingsShownMax = 20;
 
-/** The report for people. */
+/** What people read of it. */
 export function describeState({ rows, beyond, findings }: State): string {
   const more = findings.length - findingsShownMax;
   const lines = [

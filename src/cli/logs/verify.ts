@@ -1,12 +1,11 @@
 /** `strongroom logs verify`: proves, offline, that the audit log is as it was written. */
-import { readFileSync } from 'node:fs';
 import { countEntries, readLogs } from '../../audit/read.ts';
 import type { LogRecord } from '../../audit/records.ts';
 import { LogVerifier, type Verification } from '../../audit/verify.ts';
 import { parseUuid, type TenantId } from '../../base/ids.ts';
-import { readPublicKey } from '../../keys/signing.ts';
 import { type Command, type Flags, jsonFlag, repeated, UsageError } from '../terminal/command.ts';
 import { startProgress } from '../terminal/progress.ts';
+import { publicKeyFlag, readTrustedKey } from '../terminal/public-key.ts';
 import { readLogFile } from './file.ts';
 import { type KeptCheckpoint, readKept } from './kept-checkpoints.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
@@ -33,12 +32,7 @@ export const logsVerify: Command = {
       repeated: true,
       meaning: 'a file with a response of GET /logs/checkpoint, or with lines of a checkpoint sink',
     },
-    'public-key': {
-      kind: 'string',
-      value: 'KEY',
-      repeated: true,
-      meaning: 'a trusted public key: base64, or a file with PEM or base64',
-    },
+    'public-key': publicKeyFlag,
     state: {
       kind: 'boolean',
       meaning: 'compare the tables with the log as well; needs the root key',
@@ -112,7 +106,7 @@ async function verify(
   if (chosen.length === 0 && kept.length > 0) {
     throw new UsageError('--checkpoint belongs to another tenant than --tenant');
   }
-  const given = repeated(flags, 'public-key').map(readKey);
+  const given = repeated(flags, 'public-key').map(readTrustedKey);
   const published = [...new Set(chosen.flatMap(({ keys }) => keys))];
   const trustedKeys = given.length > 0 ? given : published;
   const verifier = new LogVerifier({ trustedKeys, kept: chosen.map(({ signed }) => signed) });
@@ -131,10 +125,4 @@ async function walk(
     progress.report(verifier.entries);
   }
   progress.finish();
-}
-
-function readKey(given: string): string {
-  const key = readPublicKey(given) ?? readPublicKey(readFileSync(given, 'utf8'));
-  if (key !== undefined) return key;
-  throw new UsageError('--public-key must be an Ed25519 key, or a file that contains one');
 }

@@ -70,28 +70,28 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether each request is a line of the operator's log. */
   readonly accessLog: boolean;
-  /** The address that serves metrics; then no other does. */
+  /** Where metrics are shown, and then nowhere else. */
   readonly metricsAddress: Address | undefined;
   /** The URL of a collector of OpenTelemetry traces, without a slash at its end. */
   readonly otlpEndpoint: string | undefined;
-  /** The destination of log entries as they commit: `stdout` or a file. */
+  /** Where log entries are written as they commit: `stdout` or a file. */
   readonly logExport: string | undefined;
-  /** The destination of log checkpoints as they are signed. */
+  /** Where checkpoints of the log are pushed as they are signed. */
   readonly checkpointSink: SinkPlace | undefined;
   readonly rateLimits: RateLimits;
   /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
-  /** The vault's own hosts, and the domain below which every proxy has a host. */
+  /** Which hosts are the vault's, and below which every proxy has one. */
   readonly names: VaultNames;
-  /** The other hosts that may be called, and the certificate authorities for them. */
+  /** Which other hosts may be called, and who vouches for them. */
   readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
   readonly reactors: ReactorConfig;
 }
 
-/** The settings that a running server can reload. */
+/** What a running server can take up without a restart. */
 export type Reloadable = Pick<Config, 'tls'>;
 
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */

@@ -1,4 +1,4 @@
-/** Settings of the root key's source. */
+/** Where the root key comes from. */
 import type { ReadRootKeyVariable } from '../../keys/root/root-key.ts';
 import { rootKeySourceNames } from '../../keys/root/sources.ts';
 import { oneOf } from './values.ts';

@@ -10,7 +10,7 @@ import { keysWithHashes } from '../../store/queries/applications.ts';
 import { rowsDue, type SizedDue, sizedDue } from '../../store/queries/tenant-rows.ts';
 import type { RowFromStore } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
-import { rowWithoutCode } from '../../tokens/contents/sealed-row.ts';
+import { removedToken, rowWithoutCode } from '../../tokens/contents/sealed-row.ts';
 import { intentWithoutCode } from '../../tokens/intents/row.ts';
 import { type BatchRun, type BatchWork, type JobTools, keysMax, workOff } from './batches.ts';
 import { createRowOpening } from './opened-rows.ts';
@@ -75,7 +75,11 @@ function expiredTokens({ store }: JobTools): BatchWork<SizedDue<'tokens'>> {
     rowsMax: keysMax,
     find: (due) => store.scan(sizedDue('tokens', 'expires_at', due)),
     decide: async (found, run) => {
-      const { done: tokens, absent } = await openRows(run, { table: 'tokens', found });
+      const { done: tokens, absent } = await openRows(run, {
+        table: 'tokens',
+        found,
+        removed: removedToken,
+      });
       const ids = tokens.map(({ token_id }) => token_id);
       const entries = entriesOf(run, 'token', ids);
       return { change: { remove: { tokens } }, entries, count: tokens.length, absent };
@@ -93,6 +97,7 @@ function expiredIntents({ store }: JobTools): BatchWork<SizedDue<'token_intents'
       const { done: token_intents, absent } = await openRows(run, {
         table: 'token_intents',
         found,
+        removed: (row) => row,
       });
       const ids = token_intents.map(({ token_intent_id }) => token_intent_id);
       const entries = entriesOf(run, 'token_intent', ids);

@@ -1,7 +1,8 @@
-/** Removes due rows only if they open: otherwise an altered expiry would have the vault destroy data itself. */
+/** What is due is removed only where it opens: an expiry that was altered would let the vault itself destroy data. */
 import { integrityError, type VaultError } from '../../base/errors.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
+import type { RemovedRow } from '../../store/change.ts';
 import { rowsWithIds, type SizedDue } from '../../store/queries/tenant-rows.ts';
 import { explainedTables } from '../../store/row-states.ts';
 import type { Store } from '../../store/store.ts';
@@ -14,12 +15,14 @@ const bytesAtOnceMax = 4_194_304;
 interface FoundRows<T extends OpenedTable> {
   readonly table: T;
   readonly found: readonly SizedDue<T>[];
+  /** The row as a change removes it. */
+  readonly removed: (row: Row<T>) => RemovedRow<T>;
 }
 
 type OpenedTable = 'tokens' | 'token_intents';
 
 export interface OpenedRows<T extends OpenedTable> {
-  readonly done: readonly SizedDue<T>[];
+  readonly done: readonly RemovedRow<T>[];
   /** Rows that were not there when they were looked up. */
   readonly absent: number;
 }
@@ -45,10 +48,10 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
     absentBefore.add(name);
   }
 
-  return async ({ tenant, quarantine }, { table, found }) => {
+  return async ({ tenant, quarantine }, { table, found, removed }) => {
     const { entity, id } = explainedTables[table];
     const nameOf = (row: object) => String((row as Readonly<Record<string, unknown>>)[id]);
-    const done: (typeof found)[number][] = [];
+    const done: ReturnType<typeof removed>[] = [];
     let absent = 0;
     for (const part of partsOf(found)) {
       const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
@@ -61,7 +64,7 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
           const row = stored.get(nameOf(one));
           if (row) {
             requireProven<OpenedTable>(tenant, table, row);
-            done.push(one);
+            done.push({ ...removed(row as Parameters<typeof removed>[0]), version: one.version });
           } else {
             noteAbsent(tenant, entity, nameOf(one));
             absent++;

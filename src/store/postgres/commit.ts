@@ -32,12 +32,12 @@ interface Committer {
 /** The statements for one group, one after another; those that have not begun by `giveUpAt` do not begin. */
 interface GroupRun {
   readonly giveUpAt: number;
-  /** The failure is the server's, so no other statement is tried. */
+  /** Of the server: no other statement is tried. */
   failure?: Error;
 }
 
 interface LaneCommitterOptions extends StoreOptions {
-  /** The one that all lanes of an engine share. */
+  /** That of all lanes of an engine. */
   readonly room?: DiskState;
 }
 

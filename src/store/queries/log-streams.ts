@@ -64,6 +64,28 @@ export interface StreamPlace {
   readonly after: number;
 }
 
+/** Where the block ends that has an entry: its number, and its hash, which covers all entries before it. */
+export function blockEnd({
+  tenant,
+  stream_id,
+  seq,
+}: {
+  readonly tenant: TenantId;
+  readonly stream_id: string;
+  readonly seq: number;
+}): Query<Pick<Row<'logs'>, 'last_seq' | 'hash'>> {
+  return (db) =>
+    db
+      .selectFrom('logs')
+      .select(['last_seq', 'hash'])
+      .where('tenant_id', '=', tenant)
+      .where('stream_id', '=', stream_id)
+      .where('first_seq', '<=', seq)
+      .where(hasExactIntegers)
+      .orderBy('first_seq', 'desc')
+      .limit(1);
+}
+
 type BlockBeyond = Pick<Row<'logs'>, 'first_seq' | 'body'>;
 
 /** The blocks of a stream that have entries after that place. */

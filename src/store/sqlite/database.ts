@@ -1,4 +1,4 @@
-/** Opens the embedded database: its file, its pragmas, its schema. */
+/** How the embedded database is opened: its file, its pragmas, its schema. */
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -36,7 +36,7 @@ const writerPragmas = [
   // What is deleted is overwritten with zeros in the file.
   { name: 'secure_delete', set: 'on', expected: 1 },
   { name: 'trusted_schema', set: 'off', expected: 0 },
-  // The journal of savepoints stays in memory, because a file would contain deleted values.
+  // What a savepoint would restore is kept in memory, not in a file that holds what was deleted.
   { name: 'temp_store', set: 'memory', expected: 2 },
   // Pages: 16 MiB of log. Indexes are written at random places, and a page that changes often is moved once.
   { name: 'wal_autocheckpoint', set: '4000', expected: 4000 },
@@ -77,7 +77,7 @@ export function openWriter(dataDir: string): DatabaseSync {
   return database;
 }
 
-/** Opens a read-only connection, which sees each commit immediately. */
+/** Opens a connection that can only read; it sees each commit as soon as it is made. */
 export function openReader(dataDir: string): DatabaseSync {
   const database = new DatabaseSync(databaseFile(dataDir), {
     readOnly: true,

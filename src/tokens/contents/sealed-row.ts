@@ -8,9 +8,11 @@ import { Secret } from '../../base/secret.ts';
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
+import { keyVersionOf } from '../../keys/envelope.ts';
 import { openBound, requireBound, sealBound, type UnsealedToken } from '../../rules/bound-row.ts';
 import { type Opener, openerOf } from '../../rules/openings.ts';
 import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
+import type { RemovedRow } from '../../store/change.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Contents } from './contents.ts';
@@ -126,6 +128,17 @@ export function rowWithoutCode(
   const data = openData(openerOf('expire card codes', tenant), row, now).reveal();
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
   return sealRow({ tenant, data, random, version: versionWithDigests(tenant, row) }, updated);
+}
+
+/** A stored token as a change removes it, with what the log is to remember of it. */
+export function removedToken(row: Row<'tokens'>): RemovedRow<'tokens'> {
+  const { tenant_id, token_id, version, container } = row;
+  return { tenant_id, token_id, version, container, data_version: sealedBy(row) };
+}
+
+/** The version of the data key that sealed the row; 0 for a row whose data was altered outside the vault. */
+export function sealedBy({ data }: Pick<Row<'tokens'>, 'data'>): number {
+  return keyVersionOf(data) ?? 0;
 }
 
 /** Contents, and what the expressions over them may cost together with those of the same request. */

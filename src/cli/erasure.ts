@@ -1,0 +1,102 @@
+/** `strongroom erasure verify`: checks, offline, a receipt that data was erased. */
+import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import { viewErasure } from '../audit/erasure.ts';
+import { type ErasureReceipt, openErasure } from '../audit/statements.ts';
+import { formatTimestamp } from '../base/dates.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
+import { type Command, jsonFlag, print, repeated, required } from './terminal/command.ts';
+import { publicKeyFlag, readTrustedKey } from './terminal/public-key.ts';
+
+/** The exit code for a receipt that is not genuine, as opposed to one that could not be read. */
+const notGenuine = 3;
+
+export const erasureVerify: Command = {
+  summary:
+    'Verify, offline, a receipt that a token or a tenant was erased. Exit code 0: it is genuine, 3: it is not, ' +
+    '1: it could not be read.',
+  operand: {
+    name: 'FILE',
+    meaning: 'a response of GET /tokens/{id}/erasure, or the output of tenant delete --json',
+  },
+  flags: { 'public-key': publicKeyFlag, json: jsonFlag },
+  examples: ['receipt.json', 'receipt.json --public-key log-key.pem', 'receipt.json --json'],
+  run: async (flags) => {
+    const file = readReceiptFile(required(flags, 'FILE'));
+    const trusted = repeated(flags, 'public-key').map(readTrustedKey);
+    const { receipt, flaw } = examine(file, trusted);
+    const public_key = String(file['public_key'] ?? '');
+    const isTrusted = trusted.length > 0 && flaw === undefined;
+    print(flags, {
+      json: {
+        valid: flaw === undefined,
+        flaw: flaw ?? null,
+        public_key,
+        trusted: isTrusted,
+        receipt,
+      },
+      line:
+        flaw !== undefined || receipt === null
+          ? `The receipt is NOT genuine: ${flaw}.`
+          : describe(receipt, isTrusted ? undefined : public_key),
+    });
+    return flaw === undefined ? 0 : notGenuine;
+  },
+};
+
+/** @throws Error when the file is not a JSON object. */
+function readReceiptFile(name: string): JsonObject {
+  const parsed: unknown = JSON.parse(readFileSync(name === '-' ? 0 : name, 'utf8'));
+  const receipt = isObject(parsed) && isObject(parsed['receipt']) ? parsed['receipt'] : parsed;
+  if (isObject(receipt)) return receipt;
+  throw new Error('The file does not contain a receipt: it must be a JSON object.');
+}
+
+interface Examined {
+  readonly receipt: ErasureReceipt | null;
+  readonly flaw?: string;
+}
+
+function examine(file: JsonObject, trusted: readonly string[]): Examined {
+  const { statement, signature, public_key } = file;
+  const receipt = openErasure({
+    statement: String(statement ?? ''),
+    signature: String(signature ?? ''),
+    public_key: String(public_key ?? ''),
+  });
+  if (receipt === undefined) {
+    return { receipt: null, flaw: 'its statement is not one about an erasure that its key signed' };
+  }
+  if (trusted.length > 0 && !trusted.includes(String(public_key))) {
+    return { receipt, flaw: 'it is signed by a key that is not trusted' };
+  }
+  const altered = Object.entries(viewErasure(receipt)).find(
+    ([name, value]) => name in file && !isDeepStrictEqual(file[name], value),
+  );
+  if (altered) return { receipt, flaw: `its ${altered[0]} differs from the signed statement` };
+  return { receipt };
+}
+
+function describe(receipt: ErasureReceipt, untrustedKey: string | undefined): string {
+  const { entity, id, operation, erased_at, log_entry, keys, root_key } = receipt;
+  const verb = operation === 'expire' ? 'expired' : 'was deleted';
+  const living = keys.filter(({ state }) => state !== 'destroyed');
+  return [
+    'The receipt is genuine.',
+    `  The ${entity} ${id} ${verb}, and was erased at ${formatTimestamp(erased_at)}.`,
+    `  Entry ${log_entry.seq} of the log stream ${log_entry.stream_id} says so.`,
+    living.length === 0
+      ? '  The keys that sealed it are destroyed.'
+      : `  When the receipt was issued, the vault still had the keys that sealed it: ${living
+          .map(({ purpose, version }) => `${purpose} ${version ?? 'of an unknown version'}`)
+          .join(', ')}.`,
+    ...(root_key
+      ? [`  In backups, the root key ${root_key.key_id} (${root_key.source}) wraps these keys.`]
+      : []),
+    ...(untrustedKey === undefined
+      ? []
+      : [
+          `  signed by ${untrustedKey} (no key was given: compare it with the one you have stored)`,
+        ]),
+  ].join('\n');
+}
