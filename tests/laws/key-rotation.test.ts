@@ -3,14 +3,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { destroyKey } from '../../src/access/key-rotations/destroy.ts';
 import { listTenantKeys } from '../../src/access/key-rotations/key-list.ts';
-import { beginRotation } from '../../src/access/key-rotations/rotation.ts';
+import {
+  activateKeys,
+  beginRotation,
+  introduceKeys,
+} from '../../src/access/key-rotations/rotation.ts';
 import { tenantRowOf } from '../../src/access/tenants/read.ts';
 import type { Operator } from '../../src/rules/caller.ts';
 import { perform } from '../../src/rules/operation.ts';
 import { rotateTenantKeys } from '../../src/runtime/jobs/rotate-keys.ts';
 import type { RotatedPurpose } from '../../src/store/key-tables.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { startVault, type TestVault } from '../support/vault.ts';
+import { managementKey, startVault, type TestVault } from '../support/vault.ts';
 
 async function operatorOf({ running: { vault } }: TestVault): Promise<Operator> {
   const [row] = await vault.tenants.all();
@@ -97,4 +101,110 @@ onBothEngines('rotation of keys', (engine) => {
       await assert.rejects(destroy(vault, purpose, 2), /active/);
     });
   }
+
+  test('between the steps all is found once, and new values are claimed under the earlier key', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application();
+    const create = async (data: string, more: object = {}) => {
+      const body = {
+        type: 'token',
+        data,
+        search_indexes: ['{{ data }}'],
+        metadata: { of: data },
+        deduplicate_token: true,
+        ...more,
+      };
+      const made = await vault.send('POST', '/tokens', { key, body });
+      assert.equal(made.status, 201, made.text);
+      return made.body.id as string;
+    };
+    const find = async (data: string) => {
+      const body = { query: `data:${data} AND metadata.of:${data}` };
+      const found = await vault.send('POST', '/tokens/search', { key, body });
+      return found.body.data.map(({ id }: { id: string }) => id);
+    };
+    const expectExact = async (ids: Readonly<Record<string, string>>) => {
+      for (const [data, id] of Object.entries(ids)) {
+        assert.deepEqual(await find(data), [id], data);
+        assert.equal(await create(data), id, `${data} is deduplicated`);
+      }
+    };
+    const claims = async () =>
+      Number(
+        (await engine.run(vault.place, 'select count(*) as count from fingerprint_claims'))[0]?.[
+          'count'
+        ],
+      );
+    const parts = vault.running.vault;
+    const { tenant } = await operatorOf(vault);
+    const rotation = async (purpose: RotatedPurpose) => {
+      const row = await parts.store.get('key_rotations', { tenant_id: tenant.id, purpose });
+      assert(row);
+      return row;
+    };
+    const ids: Record<string, string> = { early: await create('early') };
+    for (const purpose of ['search', 'fingerprint'] as const) {
+      await begin(vault, purpose);
+      const introduced = await introduceKeys(parts, await rotation(purpose));
+      assert(introduced);
+      assert.deepEqual(await parts.store.commit(introduced), {});
+      await expectExact(ids);
+      ids[`${purpose}1`] = await create(`${purpose}1`);
+      const activated = await activateKeys(parts, await rotation(purpose));
+      assert(activated);
+      assert.deepEqual(await parts.store.commit(activated), {});
+      await expectExact(ids);
+      ids[`${purpose}2`] = await create(`${purpose}2`);
+      await expectExact(ids);
+      assert.equal(await claims(), purpose === 'fingerprint' ? 2 : 0);
+      const patched = await vault.send('PATCH', `/tokens/${ids['early']}`, {
+        key,
+        body: { metadata: { seen: purpose } },
+      });
+      assert.equal(patched.status, 200, patched.text);
+      await expectExact(ids);
+    }
+    // Its value is free again, although the claim was made for it.
+    const changed = { data: 'another', deduplicate_token: true };
+    await vault.send('PATCH', `/tokens/${ids['fingerprint2']}`, { key, body: changed });
+    assert.notEqual(await create('fingerprint2'), ids['fingerprint2']);
+    const job = rotateTenantKeys({ ...parts, isAlone: () => true });
+    await job.run(new AbortController().signal);
+    assert.equal(await claims(), 0);
+    const { fingerprint2: _changed, ...same } = ids;
+    await expectExact(same);
+    // Nothing has a digest under the earlier keys any more.
+    for (const purpose of ['search', 'fingerprint'] as const) await destroy(vault, purpose, 1);
+    await expectExact(same);
+  });
+
+  test('a rotation through the interface takes a permission, and one of a purpose at a time', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application();
+    const path = '/tenants/self/keys/rotations';
+    const body = { purpose: 'data' };
+    assert.equal((await vault.send('POST', path, { key, body })).status, 403);
+    assert.equal((await vault.send('POST', path, { key: managementKey, body })).status, 202);
+    assert.equal((await vault.send('POST', path, { key: managementKey, body })).status, 409);
+    const wrong = await vault.send('POST', path, { key: managementKey, body: { purpose: 'row' } });
+    assert.equal(wrong.status, 400);
+    assert.ok(wrong.body.errors.purpose);
+    const destroying = (words: string) =>
+      vault.send('DELETE', `/tenants/self/keys/${words}`, { key: managementKey });
+    assert.equal((await destroying('data/1')).status, 409);
+    assert.equal((await destroying('data/9')).status, 404);
+    assert.equal((await destroying('data/one')).status, 400);
+    const job = rotateTenantKeys({ ...vault.running.vault, isAlone: () => true });
+    await job.run(new AbortController().signal);
+    const listed = await vault.send('GET', '/tenants/self/keys', { key: managementKey });
+    const states = listed.body.keys
+      .filter(({ purpose }: { purpose: string }) => purpose === 'data')
+      .map(({ version, state, rows }: Record<string, unknown>) => [version, state, rows]);
+    assert.deepEqual(states, [
+      [1, 'decrypt_only', 0],
+      [2, 'active', 0],
+    ]);
+    assert.equal((await destroying('data/1')).status, 204);
+    assert.equal((await destroying('data/1')).status, 409);
+  });
 });
