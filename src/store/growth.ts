@@ -63,7 +63,7 @@ const inserted: { readonly [T in Table]: NeedsRoom } = {
   deliveries: true,
   leases: own,
   vault_keys: own,
-  key_rotations: own,
+  key_rotations: true,
   fingerprint_claims: follows,
   logs: ofLog,
   checkpoints: ofLog,

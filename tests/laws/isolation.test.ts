@@ -62,6 +62,8 @@ const withoutIds: readonly string[] = [
   'event_sequences',
   'leases',
   'tenant_hosts',
+  'key_rotations',
+  'fingerprint_claims',
 ];
 
 interface Victim {
@@ -108,6 +110,12 @@ onBothEngines('tenants are apart', (engine) => {
     const victim = await newVictim(vault);
     const intruder = await newTenant(vault);
     const plausible = await plausibleOf(intruder);
+    // A second one is a conflict, whatever ids the request has.
+    const begun = await intruder.send('POST', '/tenants/self/keys/rotations', {
+      key: intruder.managementKey,
+      body: { purpose: 'data' },
+    });
+    assert.equal(begun.status, 202, begun.text);
     const before = await victim.stored();
     let asked = 0;
     const below = seeded(t);
