@@ -43,6 +43,7 @@ export const messages = {
     delete: 'Application deleted',
     list: 'Applications listed',
     explain: 'Application access explained',
+    recount: 'Stored bytes of the application counted again',
   },
   application_key: {
     create: 'Application key created',

@@ -16,6 +16,7 @@ import { createPageEnds, type PageEnds } from '../audit/list.ts';
 import { createRefusals } from '../audit/refusals.ts';
 import { minute, second, systemClock } from '../base/clock.ts';
 import { isIntegrityError, reasonOf } from '../base/errors.ts';
+import type { TenantId } from '../base/ids.ts';
 import { diskSpaceOf } from '../base/telemetry/disk.ts';
 import { createLog, type Log } from '../base/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from '../base/telemetry/metrics.ts';
@@ -140,7 +141,8 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     reactors = openReactorRuns(config, { ...vault, ...telemetry, isolation, processes });
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     await warnOfExposedRootKey(vault, config, log);
-    const jobs = jobsOf(vault, sink && minute, reactors?.runs);
+    const onCorrected = (tenant: TenantId) => alertOfCorrection(telemetry, tenant);
+    const jobs = jobsOf({ ...vault, onCorrected }, sink && minute, reactors?.runs);
     const onFailure = (error: unknown) => {
       telemetry.metrics.count('job_failures');
       const altered = isIntegrityError(error);
@@ -261,6 +263,15 @@ function alertOfAlteredCheck({ log, metrics }: Telemetry): void {
   log.error(
     'the row that proves the root key was altered outside the vault; the keys of a tenant prove it instead. ' +
       "The vault's own key is missing: restore the rows root.* of vault_keys from a backup",
+  );
+}
+
+/** The audit log of the tenant names the applications. */
+function alertOfCorrection({ log, metrics }: Telemetry, tenant_id: TenantId): void {
+  metrics.count('stored_bytes_corrections');
+  log.warn(
+    'a counter of stored bytes was altered outside the vault, so that storage quotas did not hold; it was corrected',
+    { tenant_id },
   );
 }
 

@@ -30,8 +30,8 @@ export interface Change {
   readonly replace?: { readonly [T in VersionedTable]?: readonly Row<T>[] };
   /** Rows of which only the sealed columns change, because they are sealed under another key: see `amendments.ts`. */
   readonly reseal?: { readonly [T in ResealedTable]?: readonly Resealing<T>[] };
-  /** What a step of a rotation notes together with what it does. */
-  readonly amend?: Pick<NonNullable<Bookkeeping['amend']>, 'key_rotations'>;
+  /** What a step of a rotation notes together with what it does, and corrections of counters. */
+  readonly amend?: Pick<NonNullable<Bookkeeping['amend']>, 'key_rotations' | 'stored_bytes'>;
   /** Rows that must exist; of a versioned table, in exactly the version named. What they own goes too. */
   readonly remove?: { readonly [T in Table]?: readonly RemovedRow<T>[] };
   /** The log entries of the change. An effect without an entry is not a change. */

@@ -5,6 +5,12 @@
 import type { ApplicationId } from '../base/ids.ts';
 import { id, integer, type TableSpec, tenant } from './columns.ts';
 
+/**
+ * Only recounts write it, and only over the value that they have read: of several that found the same difference, one
+ * corrects it. Commits of requests change other slots, and are not in the way.
+ */
+export const correctionSlot = 256;
+
 export const storageTables = {
   stored_bytes: {
     key: ['tenant_id', 'application_id', 'slot'],
@@ -12,7 +18,10 @@ export const storageTables = {
     columns: {
       tenant_id: tenant(),
       application_id: id<ApplicationId>(),
-      /** Of the connection that wrote; the bytes of an application are the sum of its slots. */
+      /**
+       * Of the connection that wrote, below {@link correctionSlot}. The bytes of an application are the sum of its
+       * slots.
+       */
       slot: integer(),
       bytes: integer(),
     },

@@ -35,6 +35,12 @@ export interface Store {
   /** The same for a query over many rows. Other requests do not wait for it. */
   scan<R>(query: Query<R> & Unread<R>): Promise<R[]>;
   /**
+   * Runs `work`, all of whose reads see one state of the database, that of the first. Meanwhile the engine keeps what
+   * others remove, so `work` must end. Resolves to `undefined`, without a call, where tables are distributed: their
+   * machines have no state in common.
+   */
+  snapshot<R>(work: (scan: Store['scan']) => Promise<R>): Promise<R | undefined>;
+  /**
    * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.
    */

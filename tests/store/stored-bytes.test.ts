@@ -190,6 +190,9 @@ onBothEngines('stored bytes', (engine) => {
       ...tables.flatMap((table) =>
         actions.map((action) => `drop trigger stored_bytes_${table}_${action} on ${table}`),
       ),
+      'drop table key_rotations',
+      'drop table fingerprint_claims',
+      'drop index reactor_runs_due_by_due_at',
       'drop table stored_bytes',
       'update replies set charged_to = null',
       'alter table replies drop column charged_to',

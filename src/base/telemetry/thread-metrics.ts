@@ -23,6 +23,8 @@ const counters = {
   checkpoint_sink_failures:
     'Attempts to push a log checkpoint that failed, or found the queue full',
   integrity_failures: 'Refusals because of stored rows that are not as the vault wrote them',
+  stored_bytes_corrections:
+    'Tenants whose counters of stored bytes differed from what is stored and were corrected',
   job_failures: 'Runs of background jobs that failed and will be tried again',
   thread_restarts: 'RequestWorker threads that ended unasked and were replaced',
   delivery_failures: 'Times that work on deliveries to webhooks failed in the vault itself',

@@ -4,10 +4,10 @@ import { writeCheckpoints } from '../../audit/checkpoints.ts';
 import { removeExpiredLogs } from '../../audit/retention.ts';
 import { hour, minute } from '../../base/clock.ts';
 import type { WaitingRuns } from '../../reactors/calls/waiting-runs.ts';
-import type { JobTools } from './batches.ts';
 import { expiringJobs } from './expire.ts';
 import { followRootKey, type RootKeyTools } from './follow-root-key.ts';
 import { removeTenants } from './purge.ts';
+import { type RecountTools, recountBytes } from './recount-bytes.ts';
 import { removeEvents } from './remove-events.ts';
 import { rotateTenantKeys } from './rotate-keys.ts';
 import { runReactors } from './run-reactors.ts';
@@ -21,7 +21,7 @@ export const checkpointJob = 'sign log checkpoints';
 const checkpointsEveryMsDefault = 15 * minute;
 
 export function jobsOf(
-  tools: JobTools | RootKeyTools,
+  tools: RecountTools | (RecountTools & RootKeyTools),
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
   reactorRuns?: WaitingRuns,
 ): readonly Job[] {
@@ -51,6 +51,7 @@ export function jobsOf(
       everyMs: hour,
       run: (stopping) => removeEvents(tools, stopping),
     },
+    recountBytes(tools),
     {
       name: 'scrub the store',
       everyMs: 5 * minute,

@@ -186,6 +186,26 @@ function createEngine(
     get: createPostgresReader(query, isSpread),
     select,
     scan: select,
+    snapshot: async (work) => {
+      if (await isSpread()) return undefined;
+      const session = await connecting(readsByIndex)().catch((error) => {
+        throw failureOf(error);
+      });
+      const ask = (text: string, values: unknown[] = []) =>
+        session.query({ text, values }).catch((error) => {
+          throw failureOf(error);
+        });
+      try {
+        await ask('begin isolation level repeatable read, read only');
+        return await work(async (build) => {
+          const { sql, parameters } = build(postgresBuilder).compile();
+          return readRows((await ask(sql, [...parameters])).rows);
+        });
+      } finally {
+        // That ends the transaction.
+        await session.close();
+      }
+    },
     commit: (change) => lane.commit(change),
     record: (work) => lane.record(work),
     hosts: () => servers.health(),

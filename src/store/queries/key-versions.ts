@@ -28,7 +28,8 @@ export const sealedColumns = {
 export type SealedName = keyof typeof sealedColumns;
 export const sealedNames = Object.keys(sealedColumns) as readonly SealedName[];
 
-type AnyDatabase = Kysely<Record<string, Record<string, SqlValue>>>;
+/** For a query of a table that is known by its name alone. */
+export type AnyDatabase = Kysely<Record<string, Record<string, SqlValue>>>;
 
 /** Where a sealed value names the version of its key; see `keys/envelope.ts`. */
 const versionOf = (table: SealedName): RawBuilder<Uint8Array> =>

@@ -13,7 +13,7 @@ import { type AnyRow, type Key, type SqlValue, shapes, type Table } from '../tab
 import { insufficientStorage, unavailable, unstorable } from '../unavailable.ts';
 import { openReader } from './database.ts';
 import { prepareLists } from './lists.ts';
-import { createScanner } from './scanner.ts';
+import { createScanner, type ScanRequest } from './scanner.ts';
 import { createSnapshots } from './snapshots.ts';
 import { startWriter, type Writer } from './thread.ts';
 import { type WireOutcome, type WriterLine, writerLine } from './wire.ts';
@@ -91,6 +91,13 @@ function createEngine({
   const scanner = createScanner(dataDir);
   const rowOf = createRowLookup(reader);
 
+  async function scan<R>(query: Query<R>, of: Pick<ScanRequest, 'snapshot'> = {}): Promise<R[]> {
+    const { sql, parameters } = query(sqliteBuilder).compile();
+    const request = { sql, parameters: parameters as SqlValue[], ...of };
+    const { names, lists } = await scanner.scan(request);
+    return lists.map(namedRowReader(names)) as R[];
+  }
+
   return {
     engine: 'sqlite',
     get: async <T extends Table>(table: T, key: Key<T>) =>
@@ -99,10 +106,15 @@ function createEngine({
       const { sql, parameters } = query(sqliteBuilder).compile();
       return snapshots.read(() => rowsBy(sql)(parameters as SqlValue[])) as R[];
     },
-    scan: async <R>(query: Query<R>) => {
-      const { sql, parameters } = query(sqliteBuilder).compile();
-      const { names, lists } = await scanner.scan({ sql, parameters: parameters as SqlValue[] });
-      return lists.map(namedRowReader(names)) as R[];
+    scan: (query) => scan(query),
+    snapshot: async (work) => {
+      const snapshot = await scanner.beginSnapshot();
+      try {
+        return await work((query) => scan(query, { snapshot }));
+      } finally {
+        // A thread that has ended has no snapshot any more.
+        await scanner.endSnapshot(snapshot).catch(() => undefined);
+      }
     },
     commit: (change) => lane.commit(change),
     record: (work) => lane.record(work),

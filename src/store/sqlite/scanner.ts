@@ -8,6 +8,8 @@ import { overloaded, unavailable } from '../unavailable.ts';
 export interface ScanRequest {
   readonly sql: string;
   readonly parameters: readonly SqlValue[];
+  /** The snapshot to read, which was begun; the latest commit if absent. */
+  readonly snapshot?: number;
 }
 
 /** Rows as lists of values, in the order of the names of their columns. */
@@ -19,11 +21,16 @@ export interface ScannedLists {
 /** The requests to the thread. They fail with the error of the engine. */
 export interface ScanCalls {
   scan(request: ScanRequest): ScannedLists;
+  beginSnapshot(snapshot: number): void;
+  endSnapshot(snapshot: number): void;
 }
 
 export interface Scanner {
   /** Rejects with `unavailable` when the engine does not respond, `overloaded` when too many ask. */
   scan(request: ScanRequest): Promise<ScannedLists>;
+  /** Its number stays unknown to a thread that starts later, whose scans of it fail. */
+  beginSnapshot(): Promise<number>;
+  endSnapshot(snapshot: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -35,6 +42,7 @@ export function createScanner(dataDir: string): Scanner {
   let thread: ScanThread | undefined;
   let waiting = 0;
   let closed = false;
+  let snapshots = 0;
 
   function start(): ScanThread {
     const worker = new Worker(entryPointUrl('store/sqlite/scan-thread'), { workerData: dataDir });
@@ -50,23 +58,34 @@ export function createScanner(dataDir: string): Scanner {
     return started;
   }
 
+  async function call<N extends keyof ScanCalls>(
+    name: N,
+    input: Parameters<ScanCalls[N]>[0],
+  ): Promise<ReturnType<ScanCalls[N]>> {
+    if (closed) throw unavailable('the store is closed');
+    if (waiting >= scansWaitingMax) throw overloaded('too many scans wait');
+    thread ??= start();
+    const { worker, rpc } = thread;
+    waiting += 1;
+    worker.ref();
+    try {
+      return (await rpc.call(name, input as never)) as ReturnType<ScanCalls[N]>;
+    } catch (error) {
+      throw unavailable(error instanceof Error ? error.message : 'scan failed');
+    } finally {
+      waiting -= 1;
+      if (waiting === 0) worker.unref();
+    }
+  }
+
   return {
-    scan: async (request) => {
-      if (closed) throw unavailable('the store is closed');
-      if (waiting >= scansWaitingMax) throw overloaded('too many scans wait');
-      thread ??= start();
-      const { worker, rpc } = thread;
-      waiting += 1;
-      worker.ref();
-      try {
-        return await rpc.call('scan', request);
-      } catch (error) {
-        throw unavailable(error instanceof Error ? error.message : 'scan failed');
-      } finally {
-        waiting -= 1;
-        if (waiting === 0) worker.unref();
-      }
+    scan: (request) => call('scan', request),
+    beginSnapshot: async () => {
+      const snapshot = ++snapshots;
+      await call('beginSnapshot', snapshot);
+      return snapshot;
     },
+    endSnapshot: (snapshot) => call('endSnapshot', snapshot),
     close: async () => {
       closed = true;
       await thread?.worker.terminate();
