@@ -191,11 +191,17 @@ suite('what opens', () => {
     assert.deepEqual(naming(/\bcreateDecipheriv\b/), ['src/keys/aead.ts']);
     const importing = (target: string) =>
       sources.filter((path) => importsOf(readSource(path)).some((one) => one.target === target));
-    // The keyring only makes keys.
-    const aead = ['src/keys/envelope.ts', 'src/keys/keyring.ts'];
-    assert.deepEqual(importing('src/keys/aead.ts'), aead);
+    // The keyring and the root key's file only make keys, and a root key unwraps nothing else.
+    assert.deepEqual(importing('src/keys/aead.ts'), [
+      'src/keys/envelope.ts',
+      'src/keys/keyring.ts',
+      'src/keys/root/file.ts',
+      'src/keys/root/local-key.ts',
+      'src/keys/root/root-key.ts',
+    ]);
     assert.deepEqual(naming(/import (?!type)[^;]*\b(?:open|decrypt|\* as \w+)\b[^;]*aead\.ts'/), [
       'src/keys/envelope.ts',
+      'src/keys/root/local-key.ts',
     ]);
     assert.deepEqual(importing('jose'), ['src/keys/client-key.ts']);
     const asymmetric =
@@ -210,6 +216,9 @@ suite('what opens', () => {
       const { text } = readSource(path);
       const names = [...text.matchAll(/\b(?:openerOf|grantOf)\(\s*(?:'([^']*)'|([^)]*))/g)];
       for (const [, job, other] of names) jobs.add(`${job ?? `not a name: ${other}`}: ${path}`);
+      // What the vault has sealed for itself is opened for the job that its caller names.
+      for (const [, job] of text.matchAll(/\bopen\(\{ job: '([^']*)'/g))
+        jobs.add(`${job}: ${path}`);
       // Under another name they would not be found here.
       assert.doesNotMatch(text, /\b(?:openerOf|grantOf)\b(?!\()(?! ?[,}])/, path);
     }
@@ -222,13 +231,15 @@ suite('what opens', () => {
       'expire card codes: src/tokens/intents/row.ts',
       'expire responses: src/http/idempotency/stored-reply.ts',
       'load encryption keys: src/access/client-keys/open-encrypted.ts',
-      'load keyrings: src/access/tenants/tenants.ts',
-      'load keyrings: src/cli/logs/state.ts',
+      'load keyrings: src/access/keyrings/vault-keys.ts',
       'load proxies: src/proxies/calls/holder.ts',
       'load proxies: src/proxies/find.ts',
       'load reactors: src/reactors/calls/called-reactor.ts',
       'load reactors: src/reactors/calls/holder.ts',
       'match webhooks: src/webhooks/subscriptions.ts',
+      'not a name: job: src/access/keyrings/vault-keys.ts',
+      'rotate keys: src/access/keyrings/rotate-root.ts',
+      'rotate tenant keys: src/runtime/jobs/reseal-rows.ts',
       'run reactor calls: src/reactors/calls/take-run.ts',
       'sign deliveries: src/webhooks/deliveries/signing-key.ts',
     ]);

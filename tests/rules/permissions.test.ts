@@ -38,6 +38,7 @@ const documented = {
     'keys:read',
     'keys:create',
     'keys:delete',
+    'keys:rotate',
     'webhook:read',
     'webhook:create',
     'webhook:update',

@@ -15,7 +15,7 @@ export interface VaultServer {
 }
 
 /** A token of the service. */
-interface Lease {
+interface VaultToken {
   readonly token: string;
   /** 0 for a token that does not expire. */
   readonly seconds: number;
@@ -25,7 +25,7 @@ interface Lease {
 /** A way to get a token, chosen by the variables that are set. */
 interface LoginMethod {
   readonly variables: readonly string[];
-  login(server: VaultServer, read: ReadRootKeyVariable): Promise<Lease>;
+  login(server: VaultServer, read: ReadRootKeyVariable): Promise<VaultToken>;
 }
 
 /** In order of precedence. */
@@ -102,24 +102,24 @@ export function createVaultSession(server: VaultServer, read: ReadRootKeyVariabl
         'STRONGROOM_VAULT_KUBERNETES_ROLE',
     );
   }
-  let lease: Promise<Lease> | undefined;
+  let lease: Promise<VaultToken> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
-  function keep(next: Promise<Lease>): Promise<Lease> {
+  function keep(next: Promise<VaultToken>): Promise<VaultToken> {
     lease = next;
     next.then(renewInTime, () => forget(next));
     return next;
   }
 
-  function forget(failed: Promise<Lease>): void {
+  function forget(failed: Promise<VaultToken>): void {
     if (lease === failed) lease = undefined;
   }
 
-  function renewInTime({ token, seconds, renewable }: Lease): void {
+  function renewInTime({ token, seconds, renewable }: VaultToken): void {
     clearTimeout(timer);
     if (seconds === 0 || isClosed) return;
-    const renew = async (): Promise<Lease> => {
+    const renew = async (): Promise<VaultToken> => {
       if (!renewable) return method?.login(server, read) ?? Promise.reject();
       const response = await send(server, { path: 'auth/token/renew-self', token, body: {} });
       return leaseOf(response) ?? method?.login(server, read) ?? Promise.reject();
@@ -170,7 +170,7 @@ function send(server: VaultServer, { path, token, body }: VaultRequest): Promise
 }
 
 /** The service tells how long a configured token lives. A policy may not allow that; then it is not renewed. */
-async function leaseOfToken(server: VaultServer, token: string): Promise<Lease> {
+async function leaseOfToken(server: VaultServer, token: string): Promise<VaultToken> {
   const response = await send(server, { path: 'auth/token/lookup-self', token });
   const body = jsonOf(response);
   const data = isObject(body['data']) ? body['data'] : {};
@@ -181,14 +181,18 @@ async function leaseOfToken(server: VaultServer, token: string): Promise<Lease> 
   return { token, seconds, renewable: renewable === true };
 }
 
-async function leaseOfLogin(server: VaultServer, path: string, body: JsonObject): Promise<Lease> {
+async function leaseOfLogin(
+  server: VaultServer,
+  path: string,
+  body: JsonObject,
+): Promise<VaultToken> {
   const response = await send(server, { path, body });
   const lease = leaseOf(response);
   if (lease) return lease;
   throw remoteUnavailable(server.origin, `rejects the login (status ${response.status})`);
 }
 
-function leaseOf(response: RemoteResponse): Lease | undefined {
+function leaseOf(response: RemoteResponse): VaultToken | undefined {
   const body = jsonOf(response);
   const auth = isObject(body['auth']) ? body['auth'] : {};
   const { client_token: token, lease_duration: seconds, renewable } = auth;
