@@ -60,7 +60,8 @@ export function createProcessorTime(): ProcessorTime {
   };
 }
 
-function threadMs(): number {
+/** The processor time of this thread so far, in milliseconds. */
+export function threadMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 }

@@ -1,12 +1,17 @@
 /** Connections to other hosts, kept open for later requests to the same destination only. */
 import type { ClientRequest } from 'node:http';
 import https, { type RequestOptions } from 'node:https';
+import { connect, type TcpNetConnectOpts } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SecureContext } from 'node:tls';
+import type { SecureContext, TLSSocket } from 'node:tls';
+import { HandshakeGate } from './handshake-gate.ts';
+import { Handshakes } from './handshakes.ts';
 
 export interface OutgoingOptions extends RequestOptions {
   /** Requests with the same string share connections. */
   readonly destination: string;
+  /** The party that is charged for handshakes. */
+  readonly party: string;
   readonly secureContext: SecureContext;
 }
 
@@ -21,16 +26,18 @@ export class Connections extends https.Agent {
   /** Idle connections, the longest unused first. */
   readonly #idle = new Set<Duplex>();
   readonly #idleMax: number;
+  readonly #handshakes: Handshakes;
   readonly #forget: (this: Duplex) => void;
 
   /** @param max the maximum number of idle connections in total. */
-  constructor(max = idleMax) {
+  constructor(max = idleMax, handshakes = new Handshakes()) {
     super({
       keepAlive: true,
       timeout: idleMs,
       maxFreeSockets: idlePerPlaceMax,
       maxCachedSessions: sessionsMax,
     });
+    this.#handshakes = handshakes;
     this.#idleMax = max;
     const idle = this.#idle;
     this.#forget = function forget() {
@@ -41,6 +48,25 @@ export class Connections extends https.Agent {
   /** Node's own name covers the options that Node knows, but neither the guard's decision nor the tenant. */
   override getName(options?: Partial<OutgoingOptions>): string {
     return options?.destination ?? '';
+  }
+
+  /** @throws OutboundError `expensive_tls` for a destination whose handshakes cost too much. */
+  override createConnection(options: OutgoingOptions): Duplex {
+    const { destination, host, port, lookup } = options;
+    this.#handshakes.requireAffordable(destination);
+    const raw = connect({
+      host,
+      port,
+      lookup,
+      noDelay: true,
+      keepAlive: true,
+    } as TcpNetConnectOpts);
+    const gate = new HandshakeGate(raw, this.#handshakes.begin(options));
+    const socket = super.createConnection({
+      ...options,
+      socket: gate,
+    } as RequestOptions) as TLSSocket;
+    return socket.once('secureConnect', () => gate.secured());
   }
 
   override keepSocketAlive(socket: Duplex): boolean {

@@ -10,6 +10,10 @@ const reasons = {
   dns: 'the host cannot be reached: its name cannot be resolved',
   connect: 'the host cannot be reached: no connection can be opened',
   tls: 'the host cannot be reached: no trusted TLS connection can be made',
+  client_key: 'the client key is not of an elliptic curve or RSA with at most 4,096 bits',
+  tls_too_large: 'the host sends too many or too large certificates',
+  expensive_tls:
+    'TLS handshakes with the host take too much processor time, so it is not called for a while',
   reset: 'the host closed the connection',
   invalid_response: 'the host sent something other than a valid HTTP response within the limits',
   invalid_request: 'the method or a header is not valid in HTTP',
@@ -56,6 +60,8 @@ const unreachable: ReadonlySet<OutboundFailure> = new Set([
   'dns',
   'connect',
   'tls',
+  'tls_too_large',
+  'expensive_tls',
   'reset',
   'invalid_response',
 ]);

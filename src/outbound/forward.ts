@@ -9,6 +9,7 @@ import { type Admission, type AdmissionOptions, createAdmission, nameOf } from '
 import { Connections, type OutgoingOptions } from './connections.ts';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import { failureOf, OutboundError } from './error.ts';
+import type { Handshakes } from './handshakes.ts';
 import { announcedLength, firstPart, framingOf, sendStream } from './request-body.ts';
 import { type ForwardResponse, type Received, receive } from './response.ts';
 import { type SlotLimits, Slots } from './slots.ts';
@@ -67,11 +68,8 @@ export interface OutboundOptions extends AdmissionOptions, TrustOptions {}
 export interface ForwardOptions extends OutboundOptions {
   /** The name of this vault, which every request adds to `CDN-Loop` (RFC 8586), so that no request loops forever. */
   readonly vaultName: string;
-  /**
-   * Called in the context of a request after the handshake for it, so that its caller is charged: the host decides
-   * what a handshake costs, by the length of its chain of certificates and by their keys.
-   */
-  readonly onHandshake?: (() => void) | undefined;
+  /** Of all forwards of this thread together. */
+  readonly handshakes?: Handshakes | undefined;
 }
 
 export const forwardHeaderBytesMax = 16_384;
@@ -123,10 +121,9 @@ interface Passage {
 export function createForward(
   options: ForwardOptions,
   limits: SlotLimits = slotLimits,
-  connections = new Connections(),
+  connections = new Connections(undefined, options.handshakes),
 ): Forward {
   const admit = createAdmission(options);
-  const { onHandshake = () => undefined } = options;
   const credentialsOf = createTrust(options);
   const slots = new Slots(limits);
   const keylessSlots = new Slots(quarterOf(limits));
@@ -145,7 +142,7 @@ export function createForward(
     });
     const release = taken instanceof Promise ? await taken : taken;
     const client = open(options, limit, release);
-    const watched = watch(client, options.protocol === 'http:', onHandshake);
+    const watched = watch(client, options.protocol === 'http:');
     const { promise, resolve, reject } = Promise.withResolvers<ForwardResponse>();
     let received: Received | undefined;
     let isRepeated = false;
@@ -220,10 +217,11 @@ export function createForward(
 }
 
 function optionsOf(
-  { method, url, target, headers, hopHeaders = [], body, partition, loop }: ForwardRequest,
+  request: ForwardRequest,
   { decision, host, lookup }: Admission,
   { id, context, vaultName }: Credentials & Pick<ForwardOptions, 'vaultName'>,
 ): OutgoingOptions {
+  const { method, url, target, headers, hopHeaders = [], body, partition, loop } = request;
   const name = nameOf(url);
   const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
   return {
@@ -247,6 +245,7 @@ function optionsOf(
     servername: isIP(name) === 0 ? name : '',
     secureContext: context,
     destination: `${decision} ${host} ${id} ${partition}`,
+    party: request.keyless ? `keyless ${partition}` : partition,
     ...(lookup && { lookup }),
   };
 }
@@ -276,7 +275,7 @@ function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): voi
 }
 
 /** Tracks how far the connection of a request has come. */
-function watch(client: ClientRequest, isPlain: boolean, onHandshake: () => void) {
+function watch(client: ClientRequest, isPlain: boolean) {
   let isSecured = isPlain;
   /** The bytes that a reused connection had received before. */
   let readBefore = 0;
@@ -285,10 +284,7 @@ function watch(client: ClientRequest, isPlain: boolean, onHandshake: () => void)
     else {
       socket.once('secureConnect', () => {
         isSecured = true;
-        onHandshake();
       });
-      // With a certificate that is not trusted, or none.
-      if (!isPlain) socket.once('error', onHandshake);
     }
   });
   const isUntouched = () => client.socket?.bytesRead === readBefore;

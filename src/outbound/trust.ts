@@ -55,11 +55,16 @@ export function createTrust({ authorities = [] }: TrustOptions): Trust {
  */
 const ciphers = `${DEFAULT_CIPHERS}:!kDHE`;
 
+/** SSL_OP_NO_RENEGOTIATION of OpenSSL: with TLS 1.2, a host could repeat its handshake at any time. */
+const secureOptions = 0x4000_0000;
+
+const tlsOptions = { minVersion: 'TLSv1.2', ciphers, secureOptions } as const;
+
 function contextOf(authorities: readonly string[], own?: ClientCertificate): SecureContext {
   // If any are given, OpenSSL uses only these.
   const ca = authorities.length > 0 ? [...getCACertificates('default'), ...authorities] : undefined;
   try {
-    return createSecureContext({ minVersion: 'TLSv1.2', ciphers, ...(ca && { ca }), ...own });
+    return createSecureContext({ ...tlsOptions, ...(ca && { ca }), ...own });
   } catch (error) {
     throw new OutboundError('tls', error);
   }

@@ -6,6 +6,7 @@ import { ExpiringMap } from '../base/expiring-map.ts';
 import type { ApplicationId, ProxyId } from '../base/ids.ts';
 import type { Json } from '../base/json.ts';
 import { Secret } from '../base/secret.ts';
+import { readPrivateKey } from '../keys/client-certificate.ts';
 import { hashProxyKey, proxyKeyPlausible } from '../keys/proxy-key.ts';
 import { alteredProxyEntry } from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
@@ -43,6 +44,8 @@ export interface Proxy {
   readonly allowedMethods: readonly string[] | undefined;
   readonly timeoutMs: number;
   readonly clientCertificate: Secret<{ readonly cert: string; readonly key: string }> | undefined;
+  /** An earlier release stored a client key with which each handshake would block the thread for seconds. */
+  readonly hasSlowClientKey: boolean;
 }
 
 /** `altered`: the proxy was changed outside the vault. The caller sees the same response as for an unknown proxy. */
@@ -183,5 +186,6 @@ function proxyOfDefinition(
     allowedMethods: definition.allowed_methods ?? undefined,
     timeoutMs: definition.timeout * second,
     clientCertificate: cert !== null && key !== null ? new Secret({ cert, key }) : undefined,
+    hasSlowClientKey: key !== null && readPrivateKey(key) === undefined,
   };
 }

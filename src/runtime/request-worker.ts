@@ -29,6 +29,7 @@ import type { PemPair } from '../keys/tls-pair.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createCollector } from '../outbound/collector.ts';
 import { createForward, type ForwardOptions } from '../outbound/forward.ts';
+import { Handshakes } from '../outbound/handshakes.ts';
 import { tracedForward } from '../outbound/traced.ts';
 import { createProxyFinder } from '../proxies/find.ts';
 import { createMasking } from '../proxies/transforms/masking.ts';
@@ -117,8 +118,9 @@ export async function createRequestWorker(
   const processorTime = createProcessorTime();
   const store = untraced.storeWith({ tracing, onWait: processorTime.lap });
   const process = { ...untraced, store };
+  const handshakes = new Handshakes({ onStep: processorTime.lap });
   const openForward = () =>
-    tracedForward(createForward({ ...outboundOptions, onHandshake: processorTime.lap }), tracing);
+    tracedForward(createForward({ ...outboundOptions, handshakes }), tracing);
   const masking = createMasking();
   const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
   const tools = {

@@ -3,8 +3,11 @@ import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { Handshakes } from '../../src/outbound/handshakes.ts';
 import { startDestination } from '../support/destination.ts';
+import { expensiveChain } from '../support/expensive-chain.ts';
 import { calling, fails } from '../support/forwarding.ts';
 
 /** The cipher suites in a ClientHello (RFC 8446, section 4.1.2), which fits into the first record. */
@@ -13,6 +16,17 @@ function suitesIn(record: Buffer): readonly number[] {
   const suitesAt = sessionAt + 1 + record.readUInt8(sessionAt);
   const length = record.readUInt16BE(suitesAt);
   return Array.from({ length: length / 2 }, (_, at) => record.readUInt16BE(suitesAt + 2 + 2 * at));
+}
+
+/** A host with that many certificates, each of which is expensive to verify. */
+async function startExpensiveHost(t: TestContext, length: number) {
+  const server = createTlsServer({ ...expensiveChain(length) }, (socket) => socket.destroy());
+  server.on('tlsClientError', () => undefined);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const name = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { name, url: `https://${name}/` };
 }
 
 test('no key exchange is offered whose numbers the host chooses', async (t) => {
@@ -46,10 +60,12 @@ test('no key exchange is offered whose numbers the host chooses', async (t) => {
 test('each handshake is charged to the request for which it was made, also one that fails', async (t) => {
   const callers = new AsyncLocalStorage<string>();
   const charged: (string | undefined)[] = [];
-  const onHandshake = () => void charged.push(callers.getStore());
+  const onStep = () => void charged.push(callers.getStore());
+  const handshakes = new Handshakes({ onStep });
+  const payers = () => [...new Set(charged)];
   const { name, url, authority } = await startDestination(t);
   const allow = new Set([name]);
-  const trusting = calling({ allow, authorities: [authority.cert], onHandshake });
+  const trusting = calling({ allow, authorities: [authority.cert], handshakes });
   const finish = async () => {
     const response = await trusting(url);
     await response.drop({ bytesMax: 1, timeoutMs: 20_000 });
@@ -57,7 +73,30 @@ test('each handshake is charged to the request for which it was made, also one t
   await callers.run('first', finish);
   // On the same connection.
   await callers.run('second', finish);
-  assert.deepEqual(charged, ['first']);
-  await callers.run('third', () => fails(calling({ allow, onHandshake })(url), 'tls'));
-  assert.deepEqual(charged, ['first', 'third']);
+  assert.deepEqual(payers(), ['first']);
+  await callers.run('third', () => fails(calling({ allow, handshakes })(url), 'tls'));
+  assert.deepEqual(payers(), ['first', 'third']);
+});
+
+test('a host that sends more certificates than any needs is refused before they are verified', async (t) => {
+  const { url, name } = await startExpensiveHost(t, 55);
+  await fails(calling({ allow: new Set([name]) })(url), 'tls_too_large');
+});
+
+test('a host cannot repeat the handshake on a connection that is secured', async (t) => {
+  const { name, url, authority, behave } = await startDestination(t, {
+    tls: { maxVersion: 'TLSv1.2' },
+  });
+  const outcome = Promise.withResolvers<unknown>();
+  behave(({ socket, response }) => {
+    socket.renegotiate({ rejectUnauthorized: false }, (error) => {
+      outcome.resolve(error);
+      response.end();
+    });
+    socket.once('error', outcome.resolve);
+    socket.once('close', () => outcome.resolve('closed'));
+  });
+  const forward = calling({ allow: new Set([name]), authorities: [authority.cert] });
+  forward(url).catch(() => undefined);
+  assert.notEqual(await outcome.promise, null);
 });

@@ -46,6 +46,7 @@ export function ephemeralProxy(
     allowedMethods: undefined,
     timeoutMs,
     clientCertificate: undefined,
+    hasSlowClientKey: false,
   };
 }
 

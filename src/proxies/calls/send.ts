@@ -62,6 +62,7 @@ export async function send(
     return { now: clock.now(), milliseconds };
   };
   try {
+    if (proxy.hasSlowClientKey) throw new OutboundError('client_key');
     const response = await forward({
       method: call.method,
       ...destinationOf(proxy, written),
