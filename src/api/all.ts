@@ -1,7 +1,6 @@
 /** Every operation of the service: those that require a key, by resource, and those that do not. */
 
 import type { OpenEncrypted } from '../access/client-keys/open-encrypted.ts';
-import type { SessionListing } from '../access/sessions/live.ts';
 import type { PageEnds } from '../audit/list.ts';
 import type { Random } from '../base/random.ts';
 import type { ImportTools } from '../http/bulk/import-stream.ts';
@@ -13,6 +12,7 @@ import type { StoredBytes } from '../reactors/calls/stored-bytes.ts';
 import type { AdmitLog } from '../reactors/calls/stored-logs.ts';
 import type { CodeEngine } from '../reactors/code/engine.ts';
 import type { VaultNames } from '../rules/host-names.ts';
+import type { ListTools } from '../rules/stored-resource.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import type { Enrichments } from '../tokens/enrichments/enrichments.ts';
 import type { TokenReading } from '../tokens/read.ts';
@@ -37,7 +37,7 @@ export interface ApiTools
     ServiceTools,
     ImportTools,
     Pick<ReactorCalling, 'readPatch'>,
-    Pick<SessionListing, 'quarantine'> {
+    Pick<ListTools, 'quarantine'> {
   readonly random: Random;
   readonly tenants: Tenants;
   readonly enrichments: Enrichments;

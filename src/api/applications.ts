@@ -9,6 +9,7 @@ import {
   regenerateKey,
 } from '../access/applications/keys.ts';
 import {
+  type ApplicationListing,
   type ApplicationWriting,
   applicationResource,
   listApplications,
@@ -123,7 +124,9 @@ const rule = {
   transform: 'mask',
 };
 
-export const applications: Resource<ApplicationWriting & KeyWriting & Explaining> = {
+export const applications: Resource<
+  ApplicationWriting & ApplicationListing & KeyWriting & Explaining
+> = {
   tag: 'Applications',
   description:
     'An application is a program that uses the vault. Its type says where its keys may be, its rules what they may do.',

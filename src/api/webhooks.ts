@@ -7,6 +7,7 @@ import {
   listEventTypes,
   listWebhooks,
   rotateSecret,
+  type WebhookListing,
   type WebhookWriting,
   webhookResource,
 } from '../webhooks/resource.ts';
@@ -153,7 +154,7 @@ const deliveryId = idOf(9);
 const url = 'https://receiver.example.com/events';
 const events = ['token.created', 'token.expired'];
 
-export const webhooks: Resource<WebhookWriting> = {
+export const webhooks: Resource<WebhookWriting & WebhookListing> = {
   tag: 'Webhooks',
   description:
     'A webhook is called when something happens: each event is committed with the change that caused it, arrives at ' +

@@ -1,6 +1,5 @@
 /** Proxies as a stored resource: what is special about creating, reading, listing, changing, and removing them. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../base/clock.ts';
 import { formatTimestamp } from '../base/dates.ts';
 import { VaultError } from '../base/errors.ts';
 import { newUuid, type ProxyId } from '../base/ids.ts';
@@ -16,6 +15,7 @@ import { openerFor } from '../rules/openings.ts';
 import { holds } from '../rules/policy.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
+  type ListTools,
   merged,
   type NamedResource,
   type PatchedResource,
@@ -29,10 +29,9 @@ import { type ProxyRequest, type ProxySettings, parseProxy, requestOf } from './
 import { addressRow, hostAddress, keyAddress, openProxy, type ProxyBody, proxyRow } from './row.ts';
 import { requireGiven } from './tenant-hosts.ts';
 
-export interface ProxyWriting extends CodeTools {
+export interface ProxyWriting extends CodeTools, ListTools {
   readonly names: VaultNames;
   readonly store: Store;
-  readonly clock: Clock;
   readonly random: Random;
 }
 
@@ -46,7 +45,7 @@ type ProxyResource = NamedResource<'proxies', ProxyId> &
  * `validation_failed` for an application that cannot be used, or a host that the tenant was not given.
  */
 export function proxyResource(tools: ProxyWriting): ProxyResource {
-  const { store, clock, random, names } = tools;
+  const { store, clock, quarantine, random, names } = tools;
 
   function viewFor(caller: Caller, row: ProxyRow, body: ProxyBody): object {
     const { configuration } = body.definition;
@@ -58,6 +57,7 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
   return {
     store,
     clock,
+    quarantine,
     table: 'proxies',
     path: '/proxies',
     open: (caller, row) => openProxy(openerFor(caller, 'proxy:update'), row).reveal(),

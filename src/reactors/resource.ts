@@ -14,6 +14,7 @@ import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
 import { openSettings, resealSettings, sealSettings } from '../rules/sealed-settings.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
+  type ListTools,
   merged,
   type NamedResource,
   type PatchedResource,
@@ -37,7 +38,7 @@ export interface ReactorReading extends Pick<CodeTools, 'clock'> {
   readonly store: Store;
 }
 
-export interface ReactorWriting extends ReactorReading, CodeTools {
+export interface ReactorWriting extends ReactorReading, CodeTools, ListTools {
   readonly random: Random;
 }
 
@@ -50,7 +51,7 @@ type ReactorResource = NamedResource<'reactors', ReactorId> &
  * for code that cannot run; `validation_failed` for an application that cannot be used.
  */
 export function reactorResource(tools: ReactorWriting): ReactorResource {
-  const { store, clock, random } = tools;
+  const { store, clock, quarantine, random } = tools;
 
   const requireUsable = ({ tenant }: Caller, { code, runtime }: ReactorDefinition) =>
     requireRunnable(tools.code, tenant, { code, runtime, path: 'code', runtimePath: 'runtime' });
@@ -58,6 +59,7 @@ export function reactorResource(tools: ReactorWriting): ReactorResource {
   return {
     store,
     clock,
+    quarantine,
     table: 'reactors',
     path: '/reactors',
     open: (caller, row) => openReactor(openerFor(caller, 'reactor:update'), row).reveal(),

@@ -22,10 +22,11 @@ import type { RowFromStore, Unproven } from '../store/stored-row.ts';
 import type { Key, Row } from '../store/tables.ts';
 import { nameOf } from './bound-row.ts';
 import type { Caller } from './caller.ts';
-import { entryOf } from './log-entries.ts';
+import { alteredEntries, entryOf } from './log-entries.ts';
 import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
 import type { Decide, Refused } from './operation.ts';
 import { ifProven, requireProven } from './proven-row.ts';
+import type { Quarantine } from './quarantine.ts';
 import type { Reply } from './reply.ts';
 import type { Tenant } from './tenant.ts';
 
@@ -111,7 +112,7 @@ async function currentRow<T extends ResourceTable>(
   return row;
 }
 
-type NounOf<T extends ResourceTable> = (typeof explainedTables)[T]['entity'];
+type NounOf<T extends ListedTable> = (typeof explainedTables)[T]['entity'];
 
 /** The row as entries of the log call it. */
 function named<T extends ResourceTable>(table: T, row: Row<T> | Unproven<T>) {
@@ -184,8 +185,51 @@ export function remove<T extends ResourceTable>(
   };
 }
 
+/** What every list needs. */
+export interface ListTools {
+  readonly clock: Clock;
+  /** For each row that was altered outside the vault. */
+  readonly quarantine: Quarantine;
+}
+
+export interface ListedRows<T extends ListedTable> {
+  readonly table: T;
+  readonly found: readonly RowFromStore<T>[];
+  /** @throws VaultError `integrity` when what belongs to the row was altered. */
+  show(row: Row<T>): object | Promise<object>;
+}
+
+type ListedTable = ResourceTable | 'sessions';
+
+type Entries = readonly [LogEntry, ...LogEntry[]];
+
+/**
+ * A list of resources and its entries. What was altered outside the vault is left out, and an entry records that it
+ * was altered: one row never hides the others.
+ */
+export async function listed<T extends ListedTable>(
+  { clock, quarantine }: ListTools,
+  caller: Caller,
+  { table, found, show }: ListedRows<T>,
+): Promise<{ readonly data: readonly object[]; readonly entries: Entries }> {
+  const { tenant } = caller;
+  const { rows, altered } = quarantine.proven(tenant, table, found);
+  const shown = await Promise.all(rows.map((row) => quarantine.fetch(async () => show(row))));
+  const unshown = rows.filter((_, at) => shown[at] === undefined);
+  const now = clock.now();
+  const { entity } = explainedTables[table] as { readonly entity: NounOf<ListedTable> };
+  const names = [...altered, ...unshown.map((row) => nameOf(table, row as RowFromStore<T>))];
+  return {
+    data: shown.filter((one) => one !== undefined),
+    entries: [
+      entryOf(caller, now, { entity, id: tenant.id, operation: 'list' }),
+      ...alteredEntries(caller, now, names, 'list'),
+    ],
+  };
+}
+
 /** A resource whose list has pages, and can be filtered by id and name. */
-export interface NamedResource<T extends ResourceTable, Id> extends StoredResource<T> {
+export interface NamedResource<T extends ResourceTable, Id> extends StoredResource<T>, ListTools {
   count(filter: NamedFilter<Id>): Query<{ readonly count: number }>;
   page(filter: NamedFilter<Id> & PageBounds<Id>): Query<Unproven<T>>;
 }
@@ -203,7 +247,7 @@ export interface NamedQuery extends PageQuery {
 }
 
 /**
- * Newest first. From the decision `integrity` when a row of the page was altered.
+ * Newest first. A row that was altered outside the vault is left out, and an entry records that it was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function list<T extends 'proxies' | 'reactors', Id extends ProxyId | ReactorId>(
@@ -211,24 +255,19 @@ export function list<T extends 'proxies' | 'reactors', Id extends ProxyId | Reac
   caller: Caller,
   query: NamedQuery,
 ): Decide {
-  const { store, clock, table, path } = resource;
+  const { store, table, path } = resource;
   const { tenant } = caller;
   const ids = query.id?.flatMap((id) => parseUuid<Id>(id) ?? []);
   const filter = { tenant: tenant.id, ids, name: query.name };
   const readPage = offsetPage({ ...resource, route: `GET ${path}` }, tenant, { filter, query });
   return async () => {
     const { rows, pagination } = await readPage(store);
-    const fact = {
-      entity: explainedTables[table].entity,
-      id: tenant.id,
-      operation: 'list',
-    } as const;
-    const proven = rows.map((row) => requireProven(tenant, table, row as RowFromStore<T>));
-    const data = await Promise.all(proven.map((row) => resource.show(caller, row, 'read')));
-    return {
-      change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: { pagination, data } },
-    };
+    const { data, entries } = await listed(resource, caller, {
+      table,
+      found: rows as readonly RowFromStore<T>[],
+      show: (row) => resource.show(caller, row, 'read'),
+    });
+    return { change: { entries }, reply: { status: 200, body: { pagination, data } } };
   };
 }
 

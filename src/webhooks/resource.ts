@@ -15,6 +15,8 @@ import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
 import { openSettings, resealSettings, sealSettings } from '../rules/sealed-settings.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
+  type ListTools,
+  listed,
   nextVersion,
   type ReplacedResource,
   rowOf,
@@ -155,18 +157,25 @@ export function rotateSecret(
   };
 }
 
-/** One page, newest first: a quota limits the number. The decision throws `integrity` if a webhook was altered. */
-export function listWebhooks({ store, clock }: WebhookReading, caller: Caller): Decide {
+export interface WebhookListing extends WebhookReading, ListTools {}
+
+/**
+ * One page, newest first: a quota limits the number. A webhook that was altered outside the vault is left out, and an
+ * entry records that it was altered.
+ */
+export function listWebhooks(tools: WebhookListing, caller: Caller): Decide {
   const { tenant } = caller;
   return async () => {
-    const found = await store.select(allWebhooks(tenant.id));
-    const rows = found.map((row) => requireProven(tenant, 'webhooks', row));
-    const fact = { entity: 'webhook', id: tenant.id, operation: 'list' } as const;
+    const found = await tools.store.select(allWebhooks(tenant.id));
     const opener = openerFor(caller, 'webhook:read');
-    const page_size = Math.max(tenant.quotas.webhook_limit, rows.length);
-    const data = rows.map((row) => viewWebhook(row, openWebhook(opener, row).reveal()));
+    const { data, entries } = await listed(tools, caller, {
+      table: 'webhooks',
+      found,
+      show: (row) => viewWebhook(row, openWebhook(opener, row).reveal()),
+    });
+    const page_size = Math.max(tenant.quotas.webhook_limit, data.length);
     return {
-      change: { entries: [entryOf(caller, clock.now(), fact)] },
+      change: { entries },
       reply: { status: 200, body: { pagination: { page_size }, data } },
     };
   };

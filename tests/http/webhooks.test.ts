@@ -363,12 +363,16 @@ onBothEngines('webhooks', (engine) => {
       ['PUT', `/${made}`, leastWebhook],
       ['POST', `/${made}/secret/rotate`],
       ['POST', `/${made}/test`],
-      ['GET', ''],
     ] as const) {
       const { status, body: problem } = await sendWebhook(tenant, method, path, { body });
       assert.equal(status, 500, `${method} ${path}`);
       assert.equal(problem.type, 'urn:strongroom:problem:integrity');
     }
+    const list = await sendWebhook(tenant, 'GET', '');
+    assert.deepEqual(
+      list.body.data.map((one: { readonly id: string }) => one.id),
+      [id],
+    );
     assert.equal((await sendWebhook(tenant, 'GET', `/${id}`)).status, 200);
     assert.equal((await sendWebhook(tenant, 'DELETE', `/${made}`)).status, 204);
     assert.equal((await sendWebhook(tenant, 'GET', '')).status, 200);

@@ -258,7 +258,6 @@ const kinds: readonly Kind[] = [
         ['GET', path],
         ['PUT', path, body],
         ['POST', `${path}/keys`],
-        ['GET', '/applications'],
         ['GET', `${path}/keys`],
         ['GET', `${path}/keys/${key}`],
       ];
@@ -288,7 +287,7 @@ const kinds: readonly Kind[] = [
       const path = `/applications/${row['application_id']}`;
       const manage = (method: string, at: string, body?: unknown) =>
         tenant.send(method, at, { key: tenant.managementKey, body });
-      const paths = ['/applications', path, `${path}/keys`, `${path}/keys/${row['key_id']}`];
+      const paths = [path, `${path}/keys`, `${path}/keys/${row['key_id']}`];
       const update = { name: 'x', permissions: ['token:create'] };
       return {
         row,

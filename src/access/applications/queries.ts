@@ -33,7 +33,11 @@ export async function provenKeysOf(
   applications: readonly Row<'applications'>[],
 ): Promise<Row<'api_keys'>[]> {
   const ids = applications.map(({ application_id }) => application_id);
-  return namedKeys(tenant, applications, await keysOf(store, tenant.id, ids));
+  const rows = await keysOf(store, tenant.id, ids);
+  return namedKeys(
+    applications,
+    rows.map((row) => requireProven(tenant, 'api_keys', row)),
+  );
 }
 
 /** The same of all applications. A key of an application that does not exist is left out as well. */
@@ -41,18 +45,19 @@ export async function provenKeysOfAll(store: Store, tenant: Tenant): Promise<Row
   const rows = await keysOf(store, tenant.id);
   const applications = await store.select(applicationsOf(tenant.id));
   const proven = applications.map((row) => requireProven(tenant, 'applications', row));
-  return namedKeys(tenant, proven, rows);
+  return namedKeys(
+    proven,
+    rows.map((row) => requireProven(tenant, 'api_keys', row)),
+  );
 }
 
-function namedKeys(
-  tenant: Tenant,
+/** The keys that their applications name. */
+export function namedKeys(
   applications: readonly Row<'applications'>[],
-  keys: readonly Unproven<'api_keys'>[],
+  keys: readonly Row<'api_keys'>[],
 ): Row<'api_keys'>[] {
   const named = new Set(applications.flatMap(keyIdsOf));
-  return keys
-    .map((row) => requireProven(tenant, 'api_keys', row))
-    .filter(({ key_id }) => named.has(key_id));
+  return keys.filter(({ key_id }) => named.has(key_id));
 }
 
 /**

@@ -3,14 +3,16 @@ import type { Clock } from '../../base/clock.ts';
 import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { entryOf } from '../../rules/log-entries.ts';
+import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
 import type { Access } from '../../rules/policy.ts';
-import { proven, requireProven } from '../../rules/proven-row.ts';
+import { proven } from '../../rules/proven-row.ts';
 import {
   type CreatedResource,
+  type ListTools,
+  listed,
   nextVersion,
   rowOf,
   viewHistory,
@@ -21,9 +23,10 @@ import {
   removableKeys,
 } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
+import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from './api-key-row.ts';
-import { provenKeysOf } from './queries.ts';
+import { keysOf, namedKeys, provenKeysOf } from './queries.ts';
 import { type AccessRequest, accessOf, applicationRow, readAccess, storedAccess } from './row.ts';
 
 export interface ApplicationReading {
@@ -146,33 +149,36 @@ const newestFirst = {
   page: applicationPage,
 } as const;
 
+export interface ApplicationListing extends ApplicationReading, ListTools {}
+
 /**
- * Newest first. From the decision `integrity` when an application or key of the page was altered.
+ * Newest first. An application or a key that was altered outside the vault is left out, and an entry records that it
+ * was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function listApplications(
-  { store, clock }: ApplicationReading,
+  tools: ApplicationListing,
   caller: Caller,
   query: ApplicationQuery,
 ): Decide {
+  const { store, clock, quarantine } = tools;
   const { tenant } = caller;
   const ids = query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []);
   const filter = { tenant: tenant.id, ids, kinds: query.type };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
-    const page = await readPage(store);
-    const rows = page.rows.map((row) => requireProven(tenant, 'applications', row));
-    const keys = await provenKeysOf(store, tenant, rows);
-    const fact = { entity: 'application', id: tenant.id, operation: 'list' } as const;
+    const { rows: found, pagination } = await readPage(store);
+    const onPage = found.map((row) => unverifiedColumns(row).application_id);
+    const keys = await keysOf(store, tenant.id, onPage);
+    const { rows: proven, altered } = quarantine.proven(tenant, 'api_keys', keys);
+    const { data, entries } = await listed(tools, caller, {
+      table: 'applications',
+      found,
+      show: (row) => viewApplication(row, namedKeys([row], proven)),
+    });
     return {
-      change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: {
-        status: 200,
-        body: {
-          pagination: page.pagination,
-          data: rows.map((row) => viewApplication(row, keys)),
-        },
-      },
+      change: { entries: [...entries, ...alteredEntries(caller, clock.now(), altered, 'list')] },
+      reply: { status: 200, body: { pagination, data } },
     };
   };
 }

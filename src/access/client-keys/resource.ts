@@ -7,10 +7,8 @@ import { type ClientKeyId, newUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { type ClientKeyAlgorithm, newClientKeyPair } from '../../keys/client-key.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
-import type { CreatedResource } from '../../rules/stored-resource.ts';
+import { type CreatedResource, type ListTools, listed } from '../../rules/stored-resource.ts';
 import { liveClientKeys } from '../../store/queries/client-keys.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -84,28 +82,18 @@ function readExpiry(text: string | null, now: Instant): Instant {
   throw invalid('expires_at', 'must be a date-time in the future and within a year');
 }
 
-export interface ClientKeyListing extends ClientKeyReading {
-  /** For each key that was altered outside the vault. */
-  readonly quarantine: Quarantine;
-}
+export interface ClientKeyListing extends ClientKeyReading, ListTools {}
 
 /** Newest first. A key that was altered outside the vault is left out, and an entry records that it was altered. */
-export function listClientKeys(
-  { store, clock, quarantine }: ClientKeyListing,
-  caller: Caller,
-): Decide {
-  const { tenant } = caller;
+export function listClientKeys(tools: ClientKeyListing, caller: Caller): Decide {
   return async () => {
-    const now = clock.now();
-    const found = await store.select(liveClientKeys(tenant.id, now));
-    const { rows, altered } = quarantine.proven(tenant, 'client_keys', found);
-    const fact = { entity: 'key', id: tenant.id, operation: 'list' } as const;
-    return {
-      change: {
-        entries: [entryOf(caller, now, fact), ...alteredEntries(caller, now, altered, 'list')],
-      },
-      reply: { status: 200, body: rows.map((row) => viewClientKey(row)) },
-    };
+    const found = await tools.store.select(liveClientKeys(caller.tenant.id, tools.clock.now()));
+    const { data: body, entries } = await listed(tools, caller, {
+      table: 'client_keys',
+      found,
+      show: (row) => viewClientKey(row),
+    });
+    return { change: { entries }, reply: { status: 200, body } };
   };
 }
 

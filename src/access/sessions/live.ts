@@ -4,11 +4,11 @@ import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import { parseUuid, type SessionId } from '../../base/ids.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
+import { entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { ifProven } from '../../rules/proven-row.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
+import { type ListTools, listed } from '../../rules/stored-resource.ts';
 import { keysWithHashes } from '../../store/queries/applications.ts';
 import { liveSessionCount, liveSessionPage } from '../../store/queries/sessions.ts';
 import type { Store } from '../../store/store.ts';
@@ -20,10 +20,7 @@ export interface SessionReading {
   readonly clock: Clock;
 }
 
-export interface SessionListing extends SessionReading {
-  /** For each session that was altered outside the vault. */
-  readonly quarantine: Quarantine;
-}
+export interface SessionListing extends SessionReading, ListTools {}
 
 const newestFirst = {
   route: 'GET /sessions',
@@ -37,25 +34,16 @@ const newestFirst = {
  * A session that was altered outside the vault is left out, and an entry records that it was altered.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
-export function listSessions(
-  { store, clock, quarantine }: SessionListing,
-  caller: Caller,
-  query: PageQuery,
-): Decide {
+export function listSessions(tools: SessionListing, caller: Caller, query: PageQuery): Decide {
+  const { store, clock } = tools;
   const { tenant } = caller;
-  const now = clock.now();
-  const filter = { tenant: tenant.id, now };
+  const filter = { tenant: tenant.id, now: clock.now() };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
     const { rows: found, pagination } = await readPage(store);
-    const { rows, altered } = quarantine.proven(tenant, 'sessions', found);
-    const fact = { entity: 'session', id: tenant.id, operation: 'list' } as const;
-    return {
-      change: {
-        entries: [entryOf(caller, now, fact), ...alteredEntries(caller, now, altered, 'list')],
-      },
-      reply: { status: 200, body: { pagination, data: rows.map(viewSession) } },
-    };
+    const rows = { table: 'sessions', found, show: viewSession } as const;
+    const { data, entries } = await listed(tools, caller, rows);
+    return { change: { entries }, reply: { status: 200, body: { pagination, data } } };
   };
 }
 
