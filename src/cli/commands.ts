@@ -14,8 +14,12 @@ export const commands: CommandTable = {
     load: async () => (await import('./doctor/doctor.ts')).doctorCommand,
   },
   backup: {
-    title: 'copy the embedded database while the vault runs',
-    load: async () => (await import('./backup.ts')).backupCommand,
+    title: 'copy the database while the vault runs',
+    load: async () => (await import('./backup/backup.ts')).backupCommand,
+  },
+  restore: {
+    title: 'verify a backup, and restore it into an empty place',
+    load: async () => (await import('./backup/restore.ts')).restoreCommand,
   },
   'database distribute': {
     title: 'spread the tables over the servers of a Citus database',

@@ -1,6 +1,6 @@
 /** Keyed digests that find equal values, the HMAC below them, and the plain hash for random strings. */
 import assert from 'node:assert/strict';
-import { hash, type KeyObject } from 'node:crypto';
+import { createHash, hash, type KeyObject } from 'node:crypto';
 import { base58 } from '@scure/base';
 import { encodeParts } from './parts.ts';
 
@@ -77,4 +77,10 @@ function padsOf(key: KeyObject): HmacPads {
   bytes.fill(0);
   padsByKey.set(key, pads);
   return pads;
+}
+
+/** SHA-256 of what comes in parts, such as a file. */
+export function createDigest(): { update(part: string | Uint8Array): void; hex(): string } {
+  const hash = createHash('sha256');
+  return { update: (part) => void hash.update(part), hex: () => hash.digest('hex') };
 }

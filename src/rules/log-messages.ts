@@ -121,6 +121,7 @@ export const messages = {
     delete: 'Tenant deleted',
     purge: 'Tenant data removed',
     rotate: 'Tenant keys sealed again under a new key',
+    restore: 'Tenant restored from a backup',
     report: 'Tenant usage reported',
   },
   keyring: {

@@ -18,9 +18,11 @@ const operatorErrors = new Set([
   'NoPrimaryError',
   'NoResponseError',
   'OperatorFileError',
+  'RestoreError',
   'RootKeyError',
   'RotationError',
   'SqliteError',
+  'UnfinishedRestoreError',
   'UsageError',
 ]);
 

@@ -2,6 +2,8 @@
  * Migrations: what each version of the schema adds, applied once and in order, while servers of the
  * release before go on working ("expand, then contract": docs/growth.md).
  */
+
+import { restoringServer, UnfinishedRestoreError } from '../unfinished-restore.ts';
 import { vault } from './0001-vault.ts';
 import { sessionKeys } from './0002-session-keys.ts';
 import { clientKeyUses } from './0003-client-key-uses.ts';
@@ -62,7 +64,7 @@ class DowngradeError extends Error {
 /**
  * The statements that lead from the version that was found to the last of the migrations, the new state included.
  * The caller runs them in one transaction that no other server can enter at the same time.
- * @throws DowngradeError
+ * @throws DowngradeError, UnfinishedRestoreError
  */
 export function pendingStatements(
   found: SchemaState,
@@ -82,7 +84,8 @@ export function pendingStatements(
 }
 
 /** Why a server that knows the schema up to a version cannot work with what was found, if it cannot. */
-export function refusalOf(found: SchemaState, known = schemaVersion): DowngradeError | undefined {
+export function refusalOf(found: SchemaState, known = schemaVersion): Error | undefined {
+  if (found.oldestServer === restoringServer) return new UnfinishedRestoreError();
   return found.oldestServer > known ? new DowngradeError(found, known) : undefined;
 }
 

@@ -14,6 +14,17 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return notifyAfterCommit(await openPostgres(options.databaseUrl, { ...options, epochs }), epochs);
 }
 
+/**
+ * Opens the database of a restore before it has finished, when no server may: the embedded engine's in its staging
+ * directory, which is migrated.
+ */
+export async function openRestored(options: StoreOptions): Promise<Store> {
+  if (options.databaseUrl === undefined) return openStore(options);
+  const { openRestoredPostgres } = await import('../postgres/engine.ts');
+  const epochs = createEpochs();
+  return notifyAfterCommit(openRestoredPostgres(options.databaseUrl, options), epochs);
+}
+
 /** Opens what the process of this thread has opened already. */
 export async function attachStore(options: AttachOptions): Promise<Store> {
   const { databaseUrl, epochs } = options;

@@ -1,13 +1,12 @@
 /** A store that is only looked at: a copy, or the database of a running server, as of one moment. */
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
-import { refusalOf, schemaVersion, stateOf } from '../migrations/migrate.ts';
+import { refusalOf, type SchemaState, schemaVersion, stateOf } from '../migrations/migrate.ts';
 import { parsers } from '../postgres/engine.ts';
 import { Servers } from '../postgres/servers.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { postgresBuilder, sqliteBuilder } from '../query-builder.ts';
-import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
+import { busyTimeoutMs, databaseFile, unchangingFile } from '../sqlite/database.ts';
 import { prepareLists } from '../sqlite/lists.ts';
 import type { Store } from '../store.ts';
 import { namedRowReader, readRows } from '../stored-form.ts';
@@ -26,19 +25,9 @@ export class NoDatabaseError extends Error {
  * @param place `postgres://…`, the file of the embedded engine, or its data directory.
  */
 export async function openReadOnly(place: string): Promise<ReadOnlyStore> {
-  const store = /^postgres(?:ql)?:\/\//.test(place)
-    ? await openCopyOnPostgres(place)
-    : openCopyOnSqlite(isDirectory(place) ? databaseFile(place) : place);
+  const store = await openPlace(place);
   try {
-    const [row] = await store.select((db) =>
-      db
-        .withTables<{ schema_version: { version: number; oldest_server: number } }>()
-        .selectFrom('schema_version')
-        .selectAll(),
-    );
-    const found = stateOf(row);
-    const refusal = refusalOf(found);
-    if (refusal) throw refusal;
+    const found = await stateIn(store);
     if (found.version < schemaVersion) {
       throw new NoDatabaseError('An older release wrote this database. Use that release.');
     }
@@ -49,13 +38,53 @@ export async function openReadOnly(place: string): Promise<ReadOnlyStore> {
   }
 }
 
+/**
+ * Opens the file of a backup, also of an earlier release: what the log, the tenants and the vault's keys consist of is
+ * in all of them. Nothing is created next to the file.
+ * @throws DowngradeError for one of a later release.
+ */
+export async function openBackedUp(
+  file: string,
+): Promise<{ readonly store: ReadOnlyStore; readonly version: number }> {
+  const store = storeOver(new DatabaseSync(unchangingFile(file), { readOnly: true }));
+  try {
+    const { version } = await stateIn(store);
+    return { store, version };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function stateIn(store: ReadOnlyStore): Promise<SchemaState> {
+  const [row] = await store.select((db) =>
+    db
+      .withTables<{ schema_version: { version: number; oldest_server: number } }>()
+      .selectFrom('schema_version')
+      .selectAll(),
+  );
+  const found = stateOf(row);
+  const refusal = refusalOf(found);
+  if (refusal) throw refusal;
+  return found;
+}
+
+async function openPlace(place: string): Promise<ReadOnlyStore> {
+  return /^postgres(?:ql)?:\/\//.test(place)
+    ? await openCopyOnPostgres(place)
+    : openCopyOnSqlite(isDirectory(place) ? databaseFile(place) : place);
+}
+
 function isDirectory(place: string): boolean {
   return statSync(place, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function openCopyOnSqlite(file: string): ReadOnlyStore {
   if (!existsSync(file)) throw new NoDatabaseError(`There is no database ${file}.`);
-  const database = openFile(file);
+  return storeOver(openFile(file));
+}
+
+function storeOver(database: DatabaseSync): ReadOnlyStore {
   return {
     select: async (query) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
@@ -83,9 +112,7 @@ function openFile(file: string): DatabaseSync {
     return open(file);
   } catch (error) {
     if (existsSync(`${file}-wal`)) throw error;
-    const url = pathToFileURL(file);
-    url.search = 'immutable=1';
-    return open(url);
+    return open(unchangingFile(file));
   }
 }
 

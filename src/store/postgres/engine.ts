@@ -28,7 +28,7 @@ import { checkServers } from './start.ts';
 import { watchSilence } from './watch.ts';
 
 /** Text sorts by code point, as the embedded engine sorts it and as prefix searches need it. */
-const types: ColumnTypes = {
+export const types: ColumnTypes = {
   engine: 'postgres',
   text: 'text collate "C"',
   integer: 'bigint',
@@ -63,7 +63,7 @@ const readsByIndex = { enable_bitmapscan: 'off', enable_seqscan: 'off' };
 const findByKey = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' };
 
 /** Any number that other software on the same database is unlikely to lock. */
-const migrationLock = 7_476_200_118;
+export const migrationLock = 7_476_200_118;
 
 export const parsers = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
@@ -121,6 +121,11 @@ export async function openPostgres(
 export function attachPostgres(databaseUrl: string, options: AttachOptions): StoreEngine {
   const servers = new Servers(databaseUrl, connection, options.epochs);
   return createEngine(servers, options, partOf(options.threads));
+}
+
+/** The engine on a database that a restore has filled and no server may open yet. It creates and migrates nothing. */
+export function openRestoredPostgres(databaseUrl: string, options: StoreOptions): StoreEngine {
+  return createEngine(new Servers(databaseUrl, connection), options, whole);
 }
 
 const connection: pg.ClientConfig = {

@@ -21,29 +21,40 @@ export interface BackupOptions {
 const pagesAtOnce = 1_000;
 
 /**
- * Resolves when the copy is on the disk under its name, and complete: with 0600 from its first byte on, and never
- * in the place of another file. It holds no root key.
+ * Resolves when the copy is on the disk under its name, and complete. It holds no root key.
  * @returns the number of its pages.
  * @throws BackupError when the place is taken, or when the database is damaged.
  */
-export async function backUpSqlite(options: BackupOptions): Promise<number> {
-  const { dataDir, directory, onPart } = options;
+export async function backUpSqlite({ dataDir, directory, onPart }: BackupOptions): Promise<number> {
   const source = databaseFile(dataDir);
-  const file = databaseFile(directory);
   if (!existsSync(source)) throw new BackupError(`There is no database ${source}.`);
+  return writeCopy(directory, (partial) => copyPages({ source, partial, onPart }));
+}
+
+/**
+ * Makes the file of a backup: with 0600 from its first byte on, under its name only once it is complete, and never in
+ * the place of another file.
+ * @param fill writes an embedded database into an empty file.
+ * @throws BackupError when the place is taken, or when the database that was written is damaged.
+ */
+export async function writeCopy<T>(
+  directory: string,
+  fill: (partial: string) => Promise<T>,
+): Promise<T> {
+  const file = databaseFile(directory);
   if (existsSync(file)) throw new BackupError(`${file} exists. Name another directory.`);
   makePrivateDirectory(directory);
   const partial = join(directory, 'strongroom.db.partial');
   createEmpty(partial);
   try {
-    const pages = await copyPages({ source, partial, onPart });
+    const filled = await fill(partial);
     checkPages(partial);
     syncFile(partial);
     // Unlike a rename, a link does not replace a file that another process has created meanwhile.
     linkSync(partial, file);
     rmSync(partial);
     syncFile(dirname(file));
-    return pages;
+    return filled;
   } catch (error) {
     for (const suffix of ['', '-journal', '-wal', '-shm']) {
       rmSync(`${partial}${suffix}`, { force: true });
@@ -92,6 +103,8 @@ async function copyPages({ source, partial, onPart }: Copying): Promise<number> 
 function checkPages(partial: string): void {
   const copy = new DatabaseSync(partial);
   try {
+    // Readers of a copy in another mode create files next to it.
+    copy.exec('pragma journal_mode = delete');
     const row = copy.prepare('pragma quick_check(1)').get();
     if (row?.['quick_check'] === 'ok') return;
     throw new BackupError('The database is damaged, so no backup was written. Keep the last one.');
@@ -100,7 +113,8 @@ function checkPages(partial: string): void {
   }
 }
 
-function syncFile(path: string): void {
+/** Of a file or a directory. */
+export function syncFile(path: string): void {
   const fd = openSync(path, 'r');
   try {
     fsyncSync(fd);

@@ -1,7 +1,8 @@
 /** How the embedded database is opened: its file, its pragmas, its schema. */
-import { chmodSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import type { ColumnTypes } from '../migrations/column-types.ts';
 import {
   createVersionTable,
@@ -10,6 +11,7 @@ import {
   stateOf,
 } from '../migrations/migrate.ts';
 import { makePrivateDirectory } from '../private-directory.ts';
+import { UnfinishedRestoreError } from '../unfinished-restore.ts';
 
 const types: ColumnTypes = {
   engine: 'sqlite',
@@ -48,8 +50,25 @@ export function databaseFile(dataDir: string): string {
   return join(dataDir, 'strongroom.db');
 }
 
+/** For SQLite to take the file as unchanging: it creates nothing next to it, and looks for nothing there. */
+export function unchangingFile(file: string): URL {
+  const url = pathToFileURL(file);
+  url.search = 'immutable=1';
+  return url;
+}
+
+/** Where a restore prepares the database. Its last step moves the file to the data directory. */
+export function stagingDirectory(dataDir: string): string {
+  return join(dataDir, 'restoring');
+}
+
+function isRestoring(dataDir: string): boolean {
+  return existsSync(stagingDirectory(dataDir)) && !existsSync(databaseFile(dataDir));
+}
+
 /** Opens the one writing connection, creating and migrating the database as needed. */
 export function openWriter(dataDir: string): DatabaseSync {
+  if (isRestoring(dataDir)) throw new UnfinishedRestoreError();
   makePrivateDirectory(dataDir);
   const database = new DatabaseSync(databaseFile(dataDir), { timeout: busyTimeoutMs });
   chmodSync(databaseFile(dataDir), 0o600);
@@ -65,9 +84,7 @@ export function openWriter(dataDir: string): DatabaseSync {
   }
   database.exec('begin immediate');
   try {
-    database.exec(createVersionTable(types));
-    const found = stateOf(database.prepare(selectState).get());
-    for (const statement of pendingStatements(found, types)) database.exec(statement);
+    migrate(database);
     database.exec('commit');
   } catch (error) {
     database.exec('rollback');
@@ -75,6 +92,13 @@ export function openWriter(dataDir: string): DatabaseSync {
     throw error;
   }
   return database;
+}
+
+/** Creates the tables of this release, or those that are missing, in the transaction of the caller. */
+export function migrate(database: DatabaseSync): void {
+  database.exec(createVersionTable(types));
+  const found = stateOf(database.prepare(selectState).get());
+  for (const statement of pendingStatements(found, types)) database.exec(statement);
 }
 
 /** Opens a connection that can only read; it sees each commit as soon as it is made. */

@@ -1,0 +1,311 @@
+/** A backup of either engine restores to the same reads on either engine, or the restore names what is missing. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import {
+  backedUp,
+  type FilledVault,
+  filledVault,
+  newRootKey,
+  repeat,
+  restore,
+  rowsIn,
+} from '../support/backups.ts';
+import { type Engine, type EngineName, engineOf, type Place } from '../support/engines.ts';
+import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { smallDisk } from '../support/small-disk.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+import { managementKey, request } from '../support/vault.ts';
+
+const names: readonly EngineName[] = ['sqlite', 'postgres'];
+
+const manifestOf = (directory: string) =>
+  JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8'));
+
+for (const from of names) {
+  test(`a backup of ${from} restores to the same rows and reads on both engines`, async (t) => {
+    const vault = await filledVault(t, from);
+    const before = await rowsIn(vault.engine, vault.place);
+    const directory = await backedUp(t, vault);
+    assert.deepEqual(readdirSync(directory).sort(), ['manifest.json', 'strongroom.db']);
+    assert.equal(statSync(directory).mode & 0o777, 0o700);
+    for (const file of readdirSync(directory)) {
+      assert.equal(statSync(join(directory, file)).mode & 0o777, 0o600);
+    }
+    const manifest = manifestOf(directory);
+    assert.equal(manifest.engine, from);
+    assert.equal(manifest.root_key.source, 'environment');
+    assert.match(manifest.vault_id, /./);
+    for (const to of names) {
+      const engine = engineOf(to);
+      const place = await engine.place(t);
+      const dry = await restore(directory, place, vault.rootKey, '--dry-run');
+      assert.equal(dry.code, 0, dry.stderr);
+      await assertEmpty(engine, place);
+      const restored = await restore(directory, place, vault.rootKey, '--json');
+      assert.equal(restored.code, 0, restored.stderr);
+      const { created_at, tenants } = JSON.parse(restored.stdout);
+      assert.deepEqual([created_at, tenants], [manifest.created_at, 1]);
+      await assertSame(t, { vault, place, engine, before, manifest });
+    }
+  });
+}
+
+interface Restored {
+  readonly vault: FilledVault;
+  readonly engine: Engine;
+  readonly place: Place;
+  readonly before: readonly string[];
+  // biome-ignore lint/suspicious/noExplicitAny: parsed JSON
+  readonly manifest: any;
+}
+
+async function assertSame(
+  t: TestContext,
+  { vault, engine, place, before, manifest }: Restored,
+): Promise<void> {
+  const environment = environmentOf(place, vault.rootKey);
+  const after = new Set(await rowsIn(engine, place));
+  assert.deepEqual(
+    before.filter((row) => !after.has(row)),
+    [],
+    'every row is as it was',
+  );
+  const [row] = [...after].filter((line) => /"message":"Tenant restored/.test(line));
+  assert.ok(row, 'the log says that the vault was restored');
+  assert.ok(row.includes(manifest.created_at), 'when the backup was made');
+  assert.ok(row.includes(manifest.logs[0].head), 'and from which head');
+  const intact = await runCommand(['logs', 'verify', '--state'], environment);
+  assert.equal(intact.code, 0, intact.stdout + intact.stderr);
+  const running = await spawnVault(t, environment);
+  for (const { path, key, text } of vault.reads) {
+    const read = await request(running.url + path, 'GET', { key });
+    assert.deepEqual([path, read.status, read.text], [path, 200, text]);
+  }
+  const again = await repeat(running.url, vault.repeatable.key);
+  assert.equal(again.body.id, vault.repeatable.id, 'an idempotency key still replays');
+  const found = await request(`${running.url}/v2/tokens/search`, 'POST', {
+    key: vault.repeatable.key,
+    body: { query: 'data:4242424242424242' },
+  });
+  assert.equal(found.body.data?.length, 1, found.text);
+  const created = await request(`${running.url}/applications`, 'POST', {
+    key: managementKey,
+    body: { name: 'later', type: 'private', permissions: ['token:create'] },
+  });
+  assert.equal(created.status, 201);
+  running.terminate();
+  await running.finished;
+  const later = await runCommand(['logs', 'verify', '--state'], environment);
+  assert.equal(later.code, 0, later.stdout + later.stderr);
+}
+
+async function assertEmpty(engine: Engine, place: Place): Promise<void> {
+  if (engine.name === 'sqlite') {
+    assert.deepEqual(
+      existsSync(place.dataDir)
+        ? readdirSync(place.dataDir).filter((name) => name !== 'strongroom.lock')
+        : [],
+      [],
+    );
+    return;
+  }
+  const tables = `select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`;
+  assert.deepEqual(await engine.run(place, tables), []);
+}
+
+test('a part that is missing, altered or foreign is named, and nothing is changed', async (t) => {
+  const vault = await filledVault(t, 'sqlite');
+  const directory = await backedUp(t, vault);
+  const other = await backedUp(t, await filledVault(t, 'sqlite'));
+  const later = join(temporaryDirectory(t), 'later');
+  const running = await spawnVault(t, environmentOf(vault.place, vault.rootKey));
+  running.terminate();
+  await running.finished;
+  await runCommand(['backup', later], environmentOf(vault.place, vault.rootKey));
+  const database = (backup: string) => join(backup, 'strongroom.db');
+  const edit = (backup: string, change: (manifest: ReturnType<typeof manifestOf>) => void) => {
+    const manifest = manifestOf(backup);
+    change(manifest);
+    writeFileSync(join(backup, 'manifest.json'), JSON.stringify(manifest));
+  };
+  const cases: Record<string, readonly [(backup: string) => void, RegExp]> = {
+    'no manifest': [(at) => rmSync(join(at, 'manifest.json')), /manifest\.json is missing/],
+    'no database': [(at) => rmSync(database(at)), /strongroom\.db is missing/],
+    'a manifest cut short': [
+      (at) => writeFileSync(join(at, 'manifest.json'), '{"format":'),
+      /manifest\.json is not a manifest/,
+    ],
+    'a manifest of a later release': [
+      (at) => edit(at, (one) => Object.assign(one, { format: 'strongroom backup 2' })),
+      /manifest\.json is of a later release/,
+    ],
+    'a newer schema': [
+      (at) => edit(at, (one) => Object.assign(one, { schema: 9999 })),
+      /schema version 9999, and this release knows \d+/,
+    ],
+    'an altered byte': [
+      (at) => {
+        const bytes = readFileSync(database(at));
+        bytes[bytes.length - 100] = (bytes[bytes.length - 100] ?? 0) ^ 1;
+        writeFileSync(database(at), bytes);
+      },
+      /strongroom\.db was altered or damaged/,
+    ],
+    'more bytes': [(at) => appendFileSync(database(at), 'x'), /strongroom\.db was altered/],
+    'a database of another vault': [
+      (at) => cpSync(database(other), database(at)),
+      /strongroom\.db is of another vault/,
+    ],
+    'a database of another time': [
+      (at) => cpSync(database(later), database(at)),
+      /strongroom\.db is of another backup of this vault/,
+    ],
+    'a log beside the database': [
+      (at) => writeFileSync(`${database(at)}-wal`, 'pages'),
+      /strongroom\.db-wal is not a part of the backup/,
+    ],
+    'another count': [
+      (at) => edit(at, (one) => Object.assign(one.rows, { tokens: 1 })),
+      /table tokens has \d+ rows, and manifest\.json says 1/,
+    ],
+    'another head': [
+      (at) => edit(at, (one) => Object.assign(one.logs[0], { head: '0'.repeat(64) })),
+      /log of tenant \S+ does not end where manifest\.json says/,
+    ],
+    'another digest of a part': [
+      (at) => edit(at, (one) => Object.assign(one.parts[0], { sha256: '0'.repeat(64) })),
+      /strongroom\.db was altered or damaged/,
+    ],
+  };
+  for (const [title, [alter, says]] of Object.entries(cases)) {
+    const at = join(temporaryDirectory(t), 'altered');
+    cpSync(directory, at, { recursive: true });
+    alter(at);
+    const place = { databaseUrl: undefined, dataDir: join(temporaryDirectory(t), 'none') };
+    const { code, stderr } = await restore(at, place, vault.rootKey);
+    assert.equal(code, 1, title);
+    assert.match(stderr, says, title);
+    assert.ok(!existsSync(place.dataDir), title);
+  }
+});
+
+for (const name of names) {
+  test(`a place that is not empty, or another root key, is refused on ${name}`, async (t) => {
+    const vault = await filledVault(t, name);
+    const directory = await backedUp(t, vault);
+    const before = await rowsIn(vault.engine, vault.place);
+    const taken = await restore(directory, vault.place, vault.rootKey);
+    assert.equal(taken.code, 1);
+    assert.match(taken.stderr, /not empty.*Nothing was changed/);
+    assert.deepEqual(await rowsIn(vault.engine, vault.place), before);
+    const dry = await restore(directory, vault.place, vault.rootKey, '--dry-run');
+    assert.equal(dry.code, 0, 'a backup can be verified next to its vault');
+    const place = await vault.engine.place(t);
+    const foreign = await restore(directory, place, newRootKey());
+    assert.equal(foreign.code, 1);
+    assert.match(
+      foreign.stderr,
+      /does not open the backup, which was sealed under key \S+ of the source/,
+    );
+    await assertEmpty(vault.engine, place);
+    const without = await restore(directory, place, {});
+    assert.equal(without.code, 1);
+    assert.match(without.stderr, /root key .*is missing/);
+    await assertEmpty(vault.engine, place);
+  });
+}
+
+test('a restore that was killed leaves a place that is not served, until the next restore', async (t) => {
+  const vault = await filledVault(t, 'postgres');
+  const directory = await backedUp(t, vault);
+  for (const name of names) {
+    const engine = engineOf(name);
+    const place = await engine.place(t);
+    const environment = environmentOf(place, vault.rootKey);
+    // What a kill leaves: the mark is the first thing that is written, and the last that goes.
+    if (name === 'sqlite') {
+      mkdirSync(join(place.dataDir, 'restoring'), { recursive: true });
+      cpSync(join(directory, 'strongroom.db'), join(place.dataDir, 'restoring', 'strongroom.db'));
+    } else {
+      assert.equal((await restore(directory, place, vault.rootKey)).code, 0);
+      await engine.run(place, 'update schema_version set oldest_server = 2147483647');
+      await engine.run(place, 'delete from tokens');
+    }
+    for (const words of [['serve'], ['tenant', 'list']]) {
+      const refused = await runCommand(words, environment);
+      assert.equal(refused.code, 1, refused.stdout);
+      assert.match(refused.stderr + refused.stdout, /did not finish, so it is not served/);
+    }
+    const again = await restore(directory, place, vault.rootKey);
+    assert.equal(again.code, 0, again.stderr);
+    const tokens = (await rowsIn(engine, place)).filter((row) => row.startsWith('tokens '));
+    assert.equal(tokens.length, manifestOf(directory).rows.tokens);
+    const running = await spawnVault(t, environment);
+    running.terminate();
+    await running.finished;
+  }
+});
+
+test('a full disk ends a backup and a restore without anything that looks complete', async (t) => {
+  const vault = await filledVault(t, 'postgres');
+  const directory = await backedUp(t, vault);
+  const disk = smallDisk(t, 1);
+  if (disk === undefined) return t.diagnostic('nobody may mount a small disk here: not tested');
+  execFileSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=1024', 'count=700'], {
+    stdio: 'ignore',
+  });
+  const target = join(disk, 'backup');
+  const failed = await runCommand(['backup', target], environmentOf(vault.place, vault.rootKey));
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /full|ENOSPC|no space/i);
+  assert.deepEqual(existsSync(target) ? readdirSync(target) : [], []);
+  const place = { databaseUrl: undefined, dataDir: join(disk, 'data') };
+  const short = await restore(directory, place, vault.rootKey);
+  assert.equal(short.code, 1);
+  assert.match(short.stderr, /full|ENOSPC|no space/i);
+  await assertEmpty(engineOf('sqlite'), place);
+});
+
+test('backup --keep names backups by time, and keeps the newest that are complete', async (t) => {
+  const vault = await filledVault(t, 'sqlite');
+  const parent = join(temporaryDirectory(t), 'backups');
+  const environment = environmentOf(vault.place, vault.rootKey);
+  const backUp = async () => {
+    const made = await runCommand(['backup', '--keep', '2', parent, '--json'], environment);
+    assert.equal(made.code, 0, made.stderr);
+    return JSON.parse(made.stdout);
+  };
+  const first = (await backUp()).directory;
+  const older = ['2001-01-01T00-00-00Z', '2002-01-01T00-00-00Z'].map((name) => join(parent, name));
+  for (const one of older) cpSync(first, one, { recursive: true });
+  const interrupted = join(parent, '2003-01-01T00-00-00Z');
+  mkdirSync(interrupted);
+  writeFileSync(join(interrupted, 'strongroom.db.partial'), '');
+  const own = join(parent, 'notes');
+  mkdirSync(own);
+  renameSync(first, join(parent, '2020-01-01T00-00-00Z'));
+  const { directory, removed } = await backUp();
+  assert.deepEqual(removed.sort(), [...older, interrupted].sort());
+  assert.deepEqual(readdirSync(parent).sort(), [
+    '2020-01-01T00-00-00Z',
+    directory.slice(parent.length + 1),
+    'notes',
+  ]);
+  const wrong = await runCommand(['backup', '--keep', '0', parent], environment);
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /--keep must be a number from 1/);
+});
