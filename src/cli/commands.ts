@@ -69,6 +69,10 @@ export const commands: CommandTable = {
     title: 'replace the root key',
     load: async () => (await import('./keys/rotate-root.ts')).keysRotateRoot,
   },
+  unseal: {
+    title: 'give a sealed server a share of its root key',
+    load: async () => (await import('./unseal.ts')).unsealCommand,
+  },
   'keys list': {
     title: 'list the versions of keys and the rows under them',
     load: async () => (await import('./keys/list.ts')).keysList,

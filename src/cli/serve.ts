@@ -26,9 +26,19 @@ export const serveCommand: Command = {
     const lifetime = followSignals();
     const unlock = await lockData(config);
     const isolating = beginIsolation(config);
+    let isSealed = false;
     const { serve } = await import('../runtime/serve.ts');
     const running = await serve(config, {
-      onOpened: showFirstStart,
+      onOpened: (vault) => {
+        isSealed = false;
+        showFirstStart(vault);
+      },
+      onSealed: (url, { needed }) => {
+        isSealed = true;
+        say(`Strongroom listens on ${url}`);
+        say(`The vault is sealed: give ${needed} shares of its root key with "strongroom unseal"`);
+        void lifetime.stopped.then(() => isSealed && process.exit(0));
+      },
       findIsolation: () => isolating,
     });
     collectEarly();

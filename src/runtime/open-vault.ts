@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { requireLivingKeys } from '../access/key-rotations/living-keys.ts';
 import { hasNoRootKey, openVaultKeys } from '../access/keyrings/open-vault-keys.ts';
+import { vaultKeysIn } from '../access/keyrings/vault-key-rows.ts';
 import type { ProcessVaultKeys, VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { underStorageQuotas } from '../access/tenants/storage-quotas.ts';
 import { createTenants } from '../access/tenants/tenants.ts';
@@ -10,15 +11,19 @@ import { type ProvingTools, proving } from '../audit/proving.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { newUuid } from '../base/ids.ts';
 import { pooledRandom, type Random } from '../base/random.ts';
+import { RootKeyError, type SharedKeys } from '../keys/root/root-key.ts';
+import { newVaultText, shamirName } from '../keys/root/shamir.ts';
 import { openRootKeys, type RootKeys } from '../keys/root/sources.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import { attachStore, openStore } from '../store/open/open.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
+import { allVaultKeys } from '../store/queries/vault-keys.ts';
 import type { AttachOptions, Store, StoreOptions } from '../store/store.ts';
 import { derivingEvents } from '../webhooks/events/derive.ts';
 import { createSubscriptions } from '../webhooks/subscriptions.ts';
 import { type StoreWith, storeWithSteps } from './commit-steps.ts';
 import type { Config } from './config/config.ts';
+import { lentKeys } from './lent-keys.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
@@ -49,6 +54,8 @@ export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGrou
   readonly openStore?: typeof openStore;
   /** The row that proves the root key was altered outside the vault; a tenant has proven it. */
   readonly onAlteredCheck?: () => void;
+  /** Keys of the source `shamir`; those of the server with the same data directory unless given. */
+  readonly sharedKeys?: SharedKeys;
 }
 
 export interface AttachedVaultOptions
@@ -77,25 +84,21 @@ export async function openVault(
   { clock = systemClock, onCommitted, onGroup, onAlteredCheck, ...opening }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
-  // Here, where what the system refuses is still known as that.
-  if (config.databaseUrl === undefined) makePrivateDirectory(config.dataDir);
   const open = opening.openStore ?? openStore;
-  const store = await open({
-    databaseUrl: config.databaseUrl,
-    isDistributed: config.isDistributed,
-    dataDir: config.dataDir,
-    freeBytesMin: config.freeBytesMin,
-    newStreamId: () => newUuid(random),
-    clock,
-    onCommitted,
-    onGroup,
-  });
+  const store = await open(storeOptionsOf(config, { clock, random, onCommitted, onGroup }));
   let roots: RootKeys | undefined;
   try {
     const isEmpty = await hasNoRootKey(store);
     if (isEmpty) makePlaceOfRootKey(config);
     const { rootKey } = config;
-    roots = await openRootKeys({ ...rootKey, createIfMissing: isEmpty, clock, random });
+    const { sharedKeys = lentKeys(config.dataDir) } = opening;
+    roots = await openRootKeys({
+      ...rootKey,
+      createIfMissing: isEmpty,
+      clock,
+      random,
+      sharedKeys,
+    });
     const opened = roots;
     const { vaultKeys, proof } = await openVaultKeys({ store, roots, clock, random });
     if (proof === 'altered') onAlteredCheck?.();
@@ -112,6 +115,50 @@ export async function openVault(
     await store.close();
     throw error;
   }
+}
+
+/**
+ * The id of the root key that wraps what is stored, if people hold shares of it.
+ * @throws RootKeyError when that key is another one, or when nothing is stored yet.
+ */
+export async function readSharedKeyId(
+  config: Config,
+  { clock = systemClock, ...opening }: Pick<VaultOptions, 'clock' | 'openStore'> = {},
+): Promise<string> {
+  const open = opening.openStore ?? openStore;
+  const store = await open(storeOptionsOf(config, { clock, random: pooledRandom() }));
+  try {
+    if (await hasNoRootKey(store)) throw new RootKeyError(newVaultText);
+    return sharedKeyIdOf(vaultKeysIn(await store.select(allVaultKeys)).current?.header);
+  } finally {
+    await store.close();
+  }
+}
+
+/** @throws RootKeyError when it is a key of another source. */
+export function sharedKeyIdOf(
+  header: { readonly source: string; readonly keyId: string } | undefined,
+): string {
+  if (header?.source === shamirName) return header.keyId;
+  const source = header?.source ?? 'file';
+  throw new RootKeyError(
+    `the keys in this database are wrapped by the source ${source}, which has no shares. Set ` +
+      `STRONGROOM_ROOT_KEY_SOURCE=${source}, and move to shares with "strongroom keys rotate root --to shamir"`,
+  );
+}
+
+function storeOptionsOf(
+  { databaseUrl, isDistributed, dataDir, freeBytesMin }: Config,
+  {
+    clock,
+    random,
+    ...watching
+  }: Pick<VaultParts, 'clock' | 'random'> & Pick<StoreOptions, 'onCommitted' | 'onGroup'>,
+): StoreOptions {
+  // Here, where what the system refuses is still known as that.
+  if (databaseUrl === undefined) makePrivateDirectory(dataDir);
+  const newStreamId = () => newUuid(random);
+  return { databaseUrl, isDistributed, dataDir, freeBytesMin, newStreamId, clock, ...watching };
 }
 
 function vaultOf({

@@ -87,7 +87,7 @@ export interface Shared {
   readonly takeCheckpoints: CheckpointSink['take'] | undefined;
 }
 
-export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'openStore'> {
+export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'openStore' | 'sharedKeys'> {
   readonly log?: Log;
   /** Finds out how code can be kept apart here. */
   readonly findIsolation?: typeof findIsolation;

@@ -1,15 +1,25 @@
 /** The service: from the configuration to a vault that listens. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ForeignRootKeyError } from '../access/keyrings/open-vault-keys.ts';
 import type { Bootstrapped } from '../access/tenants/bootstrap.ts';
+import { reasonOf } from '../base/errors.ts';
+import { pooledRandom } from '../base/random.ts';
+import { createLog } from '../base/telemetry/log.ts';
+import { RootKeyError } from '../keys/root/root-key.ts';
+import { createHeldKeys, type HeldKeys, shamirName } from '../keys/root/shamir.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
 import { type HeldAddress, holdAddress } from './address.ts';
 import type { Config, Reloadable } from './config/config.ts';
 import { startDelivering } from './delivering.ts';
 import type { JobPause } from './jobs/runner.ts';
 import { type MetricsAddress, openMetricsAddress } from './metrics-address.ts';
+import { readSharedKeyId, sharedKeyIdOf } from './open-vault.ts';
 import { openProcess, type Process, type ProcessOptions } from './process.ts';
 import { createReload } from './reload.ts';
 import type { RequestWorkerOptions } from './request-worker.ts';
+import { openRootKeySocket, type RootKeySocket } from './root-key-socket.ts';
+import { listenSealed } from './sealed.ts';
+import { createUnsealing, type Unsealing, type UnsealProgress } from './unsealing.ts';
 
 export interface Running {
   /** Where it listens, for example `http://127.0.0.1:8080`. */
@@ -33,18 +43,124 @@ export interface ServeOptions extends ProcessOptions, RequestWorkerOptions {
   readonly jobPause?: JobPause;
   /** Called once with what was opened, before it listens: a first start shows its key whatever happens next. */
   readonly onOpened?: (vault: Process) => void;
+  /** Called once if the vault waits for shares of its root key, when it listens. */
+  readonly onSealed?: (url: string, progress: UnsealProgress) => void;
 }
 
 /** @throws the system's error, before anything is made, when the address cannot be listened on. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
+  const held = createHeldKeys(pooledRandom());
+  if (config.rootKey.source === shamirName) return serveSealed(config, options, held);
   const address = await holdAddress(config);
+  try {
+    let running: Running | undefined;
+    const unsealing = createUnsealing({
+      held,
+      wrappingKeyId: async () => keyIdIn(running),
+      onKey: async (key, threshold) => void held.add(key, threshold),
+    });
+    running = await open({ config, options, address, held });
+    return await withSocket(running, config, unsealing);
+  } finally {
+    await address.release();
+  }
+}
+
+async function keyIdIn(running: Running | undefined): Promise<string> {
+  const state = await running?.vault.vaultKeys.refresh();
+  return sharedKeyIdOf(state?.current?.stored.header);
+}
+
+/** Without a socket only a later move to shares is not possible, so the server goes on. */
+async function withSocket(
+  running: Running,
+  config: Config,
+  { handle }: Unsealing,
+): Promise<Running> {
+  try {
+    const socket = await openRootKeySocket(config.dataDir, handle);
+    return stoppingAlso(running, socket);
+  } catch (error) {
+    if (!(error instanceof RootKeyError)) throw error;
+    running.vault.log.debug('the root key cannot move to shares', { reason: error.message });
+    return running;
+  }
+}
+
+function stoppingAlso(running: Running, socket: RootKeySocket): Running {
+  const stop = async () => {
+    await socket.close();
+    await running.stop();
+  };
+  return { ...running, stop };
+}
+
+/** Listens at once, and opens the vault when enough shares were given. */
+async function serveSealed(
+  config: Config,
+  options: ServeOptions,
+  held: HeldKeys,
+): Promise<Running> {
+  const { log = createLog(config.logLevel) } = options;
+  const knownKeyId = await readSharedKeyId(config, options);
+  const opened = Promise.withResolvers<Running>();
+  let running: Running | undefined;
+  const unsealing = createUnsealing({
+    held,
+    knownKeyId,
+    wrappingKeyId: () => (running ? keyIdIn(running) : readSharedKeyId(config, options)),
+    onKey: async (key, threshold) => {
+      held.add(key, threshold);
+      if (running) return;
+      try {
+        const { port } = address;
+        running = await open({ config: { ...config, port }, options, address, held });
+        opened.resolve(running);
+      } catch (error) {
+        log.error('the vault could not be unsealed', { reason: operatorReason(error) });
+        // Nothing listens there any more.
+        if (address.isReleased) opened.reject(error);
+        throw new RootKeyError(
+          `the vault could not be opened: ${operatorReason(error)}. Give all shares again`,
+          { cause: error },
+        );
+      }
+    },
+  });
+  const socket = await openRootKeySocket(config.dataDir, unsealing.handle);
+  const address = await listenSealed(config, unsealing.progress).catch(async (error) => {
+    await socket.close();
+    throw error;
+  });
+  options.onSealed?.(urlOf(config, address.port), unsealing.progress());
+  try {
+    return stoppingAlso(await opened.promise, socket);
+  } catch (error) {
+    await socket.close();
+    throw error;
+  }
+}
+
+function operatorReason(error: unknown): string {
+  const isOwn = error instanceof RootKeyError || error instanceof ForeignRootKeyError;
+  return isOwn ? error.message : reasonOf(error);
+}
+
+interface Opening {
+  readonly config: Config;
+  readonly options: ServeOptions;
+  readonly address: HeldAddress;
+  readonly held: HeldKeys;
+}
+
+async function open({ config, options, address, held }: Opening): Promise<Running> {
   let metrics: MetricsAddress | undefined;
   try {
     metrics = config.metricsAddress && (await openMetricsAddress(config.metricsAddress));
     const loading = loadMeanwhile(config);
     // It fails below, or the start has failed for another reason.
     loading.catch(() => undefined);
-    const vault = await openProcess(config, options);
+    const vault = await openProcess(config, { ...options, sharedKeys: held });
     try {
       await loading;
       options.onOpened?.(vault);
@@ -57,8 +173,6 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   } catch (error) {
     await metrics?.close();
     throw error;
-  } finally {
-    await address.release();
   }
 }
 

@@ -126,6 +126,17 @@ export function runCommand(words: readonly string[], environment: Environment): 
   return finished;
 }
 
+/** Runs a command that reads this from its standard input. */
+export function runWithInput(
+  words: readonly string[],
+  environment: Environment,
+  input: string,
+): Promise<Finished> {
+  const { child, finished } = start(words, environment, undefined, 'pipe');
+  child.stdin?.end(input);
+  return finished;
+}
+
 /** Begins a command that the test may kill. It ends with the test. */
 export function beginCommand(
   t: Lender,
@@ -157,11 +168,12 @@ function start(
   words: readonly string[],
   environment: Environment,
   [program = '', ...given]: readonly string[] = [process.execPath, main, ...words],
+  stdin: 'ignore' | 'pipe' = 'ignore',
 ) {
   const child = spawn(program, given, {
     cwd: root,
     env: { ...inherited, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin, 'pipe', 'pipe'],
     detached: true,
   });
   const stdout = collect(child.stdout);

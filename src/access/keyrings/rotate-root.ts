@@ -5,6 +5,7 @@ import type { TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { keyVersionOf } from '../../keys/envelope.ts';
 import type { RootKey } from '../../keys/root/root-key.ts';
+import { shamirName } from '../../keys/root/shamir.ts';
 import { isLocal, type RootKeys } from '../../keys/root/sources.ts';
 import { readStored } from '../../keys/root/wrapped.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
@@ -170,9 +171,15 @@ async function switched(tools: RotationTools, lock: RotationLock): Promise<RootK
 
 /** A service wraps with a version of its own; a local key must be another one. */
 async function requireOther(root: RootKey, inUse: string): Promise<void> {
-  if (!isLocal(root)) return;
+  const isShared = root.source === shamirName;
+  if (!isLocal(root) && !isShared) return;
   const { keyId } = await root.current();
   if (keyId !== inUse) return;
+  if (isShared) {
+    throw new RotationError(
+      'the new root key has no shares yet. Run "strongroom keys rotate root --to shamir" again',
+    );
+  }
   throw new RotationError(
     `the source ${root.source} still has the present root key, and only you can change that. Set another ` +
       'source beside it and name it with --to, for example --to file',

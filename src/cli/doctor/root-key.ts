@@ -7,8 +7,10 @@ import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.t
 import { systemClock } from '../../base/clock.ts';
 import { isIntegrityError, VaultError } from '../../base/errors.ts';
 import { pooledRandom } from '../../base/random.ts';
+import { shamirName } from '../../keys/root/shamir.ts';
 import { isLocal, openRootKeys, type RootKeys } from '../../keys/root/sources.ts';
 import type { Config } from '../../runtime/config/config.ts';
+import { lentKeys } from '../../runtime/lent-keys.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { allVaultKeys } from '../../store/queries/vault-keys.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
@@ -32,7 +34,11 @@ export async function checkRootKey(
   const { problem } = reporter('root key');
   let roots: RootKeys;
   try {
-    roots = await openRootKeys({ ...config.rootKey, ...tools });
+    roots = await openRootKeys({
+      ...config.rootKey,
+      ...tools,
+      sharedKeys: lentKeys(config.dataDir),
+    });
   } catch (error) {
     return [problem(explain(error), restoreKey)];
   }
@@ -49,7 +55,11 @@ export async function checkRootKey(
       ...(await checkPlace(config, store)),
     ];
   } catch (error) {
-    return [problem(explainUnreachable(error), 'Repair its source; running servers go on.')];
+    const advice =
+      config.rootKey.source === shamirName
+        ? 'Start the server, and give it the shares with strongroom unseal.'
+        : 'Repair its source; running servers go on.';
+    return [problem(explainUnreachable(error), advice)];
   } finally {
     roots.close();
   }
@@ -94,7 +104,7 @@ async function checkRotation(store: ReadOnlyStore, roots: RootKeys): Promise<rea
           ),
         ]
       : []),
-    ...(wrapping && wrapping !== roots.chosen
+    ...(wrapping && wrapping.source !== roots.chosen.source
       ? [
           warning(
             `the keys in the database are wrapped by ${wrapping.origin}, not by ${roots.chosen.origin}`,

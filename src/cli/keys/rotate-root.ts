@@ -1,12 +1,18 @@
 /** `strongroom keys rotate root`: a new root key, while servers run. */
 import { rotateRoot } from '../../access/keyrings/rotate-root.ts';
-import { type Command, jsonFlag, print } from '../terminal/command.ts';
+import { storedRotation } from '../../access/keyrings/rotation-lock.ts';
+import { RootKeyError } from '../../keys/root/root-key.ts';
+import { shamirName } from '../../keys/root/shamir.ts';
+import type { Vault } from '../../runtime/open-vault.ts';
+import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
 import { grouped, startProgress } from '../terminal/progress.ts';
+import { type NewShares, newShares, shareCountOf } from './new-shares.ts';
 
 export const keysRotateRoot: Command = {
   summary:
     'Replace the root key. With the source "file" it makes a new key and replaces the file; running servers follow. ' +
+    'With "shamir" it makes a new key and prints its shares, once. ' +
     'Every tenant gets a new key-encryption key. Run it again to continue a rotation that was interrupted.',
   flags: {
     to: {
@@ -14,34 +20,81 @@ export const keysRotateRoot: Command = {
       value: 'SOURCE',
       meaning: 'move to this source, whose variables are set next to those of the present one',
     },
+    shares: { kind: 'string', value: 'COUNT', meaning: 'with "shamir": how many shares are made' },
+    threshold: {
+      kind: 'string',
+      value: 'COUNT',
+      meaning: 'with "shamir": how many of them give the root key',
+    },
     json: jsonFlag,
   },
-  examples: ['', '--to environment', '--to command --json'],
-  run: (flags) =>
-    withVault(async (vault) => {
-      const { to } = flags;
-      const progress = startProgress('tenants', undefined);
-      try {
-        const result = await rotateRoot(vault, {
-          to: typeof to === 'string' ? to : undefined,
-          onProgress: progress.report,
+  examples: ['', '--to vault-transit', '--to shamir --shares 5 --threshold 3 --json'],
+  run: async (flags) => {
+    const { to } = flags;
+    const count = shareCountOf(flags);
+    let made: NewShares | undefined;
+    return withVault(
+      async (vault) => {
+        if (count === undefined) await refuseWithoutCount(vault, to);
+        const progress = startProgress('tenants', undefined);
+        try {
+          const result = await rotateRoot(vault, {
+            to: typeof to === 'string' ? to : undefined,
+            onProgress: progress.report,
+          });
+          const { source, keyId, version, generation, tenants, unreadable } = result;
+          progress.finish();
+          // Then its one object are the shares.
+          if (made?.isPrinted && flags['json'] === true) return 0;
+          print(flags, {
+            json: { source, key_id: keyId, version, generation, tenants, unreadable },
+            line: [
+              `The root key is now ${keyId} of the source ${source}, and nothing opens with the one before.`,
+              `Keys of ${grouped(tenants)} tenants were sealed again.`,
+              ...(unreadable > 0
+                ? [`The keys of ${grouped(unreadable)} tenants were altered outside the vault.`]
+                : []),
+              made?.isPrinted
+                ? 'Hand out the shares, set STRONGROOM_ROOT_KEY_SOURCE=shamir, and destroy copies of the key before.'
+                : 'Back it up separately from the database, and destroy copies of the one before.',
+            ].join('\n'),
+          });
+          return 0;
+        } finally {
+          progress.finish();
+        }
+      },
+      ({ dataDir }) => {
+        made = newShares(dataDir, {
+          count,
+          print: (shares) => printShares(shares, flags['json'] === true),
         });
-        const { source, keyId, version, generation, tenants, unreadable } = result;
-        progress.finish();
-        print(flags, {
-          json: { source, key_id: keyId, version, generation, tenants, unreadable },
-          line: [
-            `The root key is now ${keyId} of the source ${source}, and nothing opens with the one before.`,
-            `Keys of ${grouped(tenants)} tenants were sealed again.`,
-            ...(unreadable > 0
-              ? [`The keys of ${grouped(unreadable)} tenants were altered outside the vault.`]
-              : []),
-            'Back it up separately from the database, and destroy copies of the one before.',
-          ].join('\n'),
-        });
-        return 0;
-      } finally {
-        progress.finish();
-      }
-    }),
+        return made;
+      },
+    );
+  },
 };
+
+/** Before anything begins. What was interrupted may have its shares already. */
+async function refuseWithoutCount({ store, vaultKeys }: Vault, to: Flags[string]): Promise<void> {
+  if (await storedRotation(store)) return;
+  const { current } = await vaultKeys.refresh();
+  if ((to ?? current?.stored.header?.source) !== shamirName) return;
+  throw new UsageError('say how many shares there are: --shares 5 --threshold 3');
+}
+
+/** The rotation goes on when they are printed: a key whose shares are lost would be lost. */
+async function printShares(shares: readonly string[], isJson: boolean): Promise<void> {
+  const text = isJson
+    ? JSON.stringify({ shares })
+    : [
+        `The ${shares.length} shares of the new root key, shown only once. Give each to another person:`,
+        ...shares,
+      ].join('\n');
+  await new Promise<void>((resolve, reject) => {
+    process.stdout.write(`${text}\n`, (error) => {
+      if (!error) resolve();
+      else reject(new RootKeyError('the shares could not be printed, so nothing was changed'));
+    });
+  });
+}

@@ -13,6 +13,7 @@ import { pooledRandom } from '../../base/random.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
 import { readConfig } from '../../runtime/config/config.ts';
+import { lentKeys } from '../../runtime/lent-keys.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
 import { unverifiedColumns } from '../../store/stored-row.ts';
@@ -43,7 +44,8 @@ export function refuseFile(flags: Flags): void {
 /** The records of the log as they are read; the state is complete when the last one was. */
 export async function* withState(reading: StateReading, state: State): AsyncGenerator<LogRecord> {
   const settings = { createIfMissing: false, clock: systemClock, random: pooledRandom() };
-  const roots = await openRootKeys({ ...readConfig().rootKey, ...settings });
+  const { rootKey, dataDir } = readConfig();
+  const roots = await openRootKeys({ ...rootKey, ...settings, sharedKeys: lentKeys(dataDir) });
   try {
     // Without the right root key no row is as the vault wrote it.
     const vaultKeys = await readVaultKeys({ ...settings, store: reading.store, roots });

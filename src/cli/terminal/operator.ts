@@ -2,18 +2,23 @@
 
 import { type Ambiguous, tenantMeant } from '../../access/tenants/handle.ts';
 import type { TenantId } from '../../base/ids.ts';
+import type { SharedKeys } from '../../keys/root/root-key.ts';
 import type { Operator } from '../../rules/caller.ts';
 import { type Config, readConfig } from '../../runtime/config/config.ts';
 import { openVault, type Vault } from '../../runtime/open-vault.ts';
 import { tenantNamed } from '../../store/queries/tenants.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
 
-/** Opens the configured vault for one command. */
+/**
+ * Opens the configured vault for one command.
+ * @param sharedKeys keys of the source `shamir`, where they are not those of a running server alone.
+ */
 export async function withVault(
   run: (vault: Vault, config: Config) => Promise<number>,
+  sharedKeys?: (config: Config) => SharedKeys,
 ): Promise<number> {
   const config = readConfig();
-  const vault = await openVault(config);
+  const vault = await openVault(config, sharedKeys && { sharedKeys: sharedKeys(config) });
   try {
     return await run(vault, config);
   } finally {

@@ -50,6 +50,11 @@ export function newWrappingKey(random: Random): WrappingKey {
   return key;
 }
 
+/** The key of base64 that a process of this vault sent. */
+export function wrappingKeyOf(base64: string): WrappingKey {
+  return createSecretKey(base64, 'base64');
+}
+
 /** Names a root key and says nothing about its bytes. */
 export interface RootKeyId {
   /** At most 512 characters of ASCII: an ARN, the path of a key, or the start of a digest. */
@@ -83,7 +88,7 @@ export interface RootKeySource {
    * Whether the operator set the variables that it needs. It is then used for what is wrapped by it, next to another
    * source that is chosen.
    */
-  isConfigured(read: ReadRootKeyVariable): boolean;
+  isConfigured(read: ReadRootKeyVariable, sharedKeys: SharedKeys | undefined): boolean;
   /** @throws RootKeyError when it cannot be used at all; nothing has changed then. */
   open(settings: RootKeySettings): Promise<RootKey>;
   /** Absent where only the operator can make a new key, or where the service counts versions of its own. */
@@ -115,6 +120,27 @@ export interface RootKeySettings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: Random;
+  /** Keys of the source `shamir`. */
+  readonly sharedKeys?: SharedKeys | undefined;
+}
+
+/**
+ * Keys of which people hold shares. Their bytes are in the memory of a server that was given enough shares, and
+ * nowhere else; commands reach them through that server.
+ */
+export interface SharedKeys {
+  /**
+   * The key of that id, for as long as it can be used.
+   * @throws RootKeyError when no server that has it can be reached.
+   */
+  find(keyId: string): Promise<RootKey | undefined>;
+  /** The one that was given last. @throws RootKeyError as {@link find} does. */
+  newest(): Promise<RootKey | undefined>;
+  /**
+   * Makes a new key, once, and gives its shares away. Absent where there is no one to take them.
+   * @throws RootKeyError when they could not be given away; nothing has changed then.
+   */
+  renew?(): Promise<void>;
 }
 
 /** The configuration of a root key cannot be used. The message names the cause and the source, never content. */

@@ -1,8 +1,9 @@
 /** Shares of a root key (Shamir's secret sharing): enough of them give the key, and fewer say nothing about it. */
 import assert from 'node:assert/strict';
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { combine, split } from 'shamir-secret-sharing';
 import { sha256 } from '../digest.ts';
+import { localKeyId } from './local-key.ts';
 import { RootKeyError } from './root-key.ts';
 
 const prefix = 'srs1_';
@@ -13,7 +14,7 @@ const setBytes = 4;
 const checksumBytes = 4;
 
 /** GF(2^8) has 255 points besides the one of the key. */
-export const sharesMax = 255;
+const sharesMax = 255;
 
 /** How many shares are made, and how many of them give the key. */
 export interface ShareCount {
@@ -32,7 +33,7 @@ export function requireShareCount({ shares, threshold }: ShareCount): void {
 
 /**
  * Splits a key of 32 bytes. A share is `srs1_` and the base64url of threshold (1 byte) ‖ set (4) ‖ share (33) ‖
- * checksum (4). The set is a keyed digest that is the same for all shares of one key; the checksum is the start of the
+ * checksum (4). The set is the id of the key, a digest that the key itself keys; the checksum is the start of the
  * SHA-256 of everything before it, against typing errors.
  */
 export async function splitRootKey(key: KeyObject, count: ShareCount): Promise<string[]> {
@@ -74,10 +75,28 @@ function sizedChecksum(bytes: Buffer): Buffer {
   return checksum;
 }
 
+/**
+ * How the database names a key of which there are shares: the id of the key and the threshold. A server knows from it
+ * how many shares it needs before the first one is given.
+ */
+export function shareKeyId(key: KeyObject, threshold: number): string {
+  return `${localKeyId(key)}/${threshold}`;
+}
+
+const keyIdForm = /^[0-9a-f]{8}\/([1-9][0-9]{0,2})$/;
+
+/** How many shares give the key of that id; `undefined` for the id of a key of another source. */
+export function thresholdOf(keyId: string): number | undefined {
+  const [, digits] = keyIdForm.exec(keyId) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
 /** What is known after a share was added. */
 export interface ShareProgress {
   readonly given: number;
   readonly threshold: number;
+  /** Of the key that the shares are of. */
+  readonly keyId: string;
   /** From the last needed share on. */
   readonly key: KeyObject | undefined;
 }
@@ -86,14 +105,23 @@ export interface ShareProgress {
 export class ShareCollection {
   #shares: Share[] = [];
 
+  get given(): number {
+    return this.#shares.length;
+  }
+
   /**
+   * @param expected the id of the only key whose shares are accepted.
    * @throws RootKeyError for text that is not a share, for a share that was given before, for one of another key, and
    * when the shares do not give a key: then all of them have to be given again.
    */
-  async add(text: string): Promise<ShareProgress> {
+  async add(text: string, expected?: string): Promise<ShareProgress> {
     const share = parseShare(text.trim());
     const [first = share] = this.#shares;
-    if (!share.set.equals(first.set) || share.threshold !== first.threshold) {
+    const keyId = keyIdOf(share);
+    if (expected !== undefined && keyId !== expected) {
+      throw new RootKeyError('this share is of another root key than that of this vault');
+    }
+    if (keyId !== keyIdOf(first)) {
       throw new RootKeyError('this share is of another root key than those that were given before');
     }
     if (this.#shares.some(({ bytes }) => pointOf(bytes) === pointOf(share.bytes))) {
@@ -103,7 +131,7 @@ export class ShareCollection {
     const { threshold } = share;
     const given = this.#shares.length;
     const key = given < threshold ? undefined : await this.#combined(share.set);
-    return { given, threshold, key };
+    return { given, threshold, keyId, key };
   }
 
   async #combined(set: Buffer): Promise<KeyObject> {
@@ -119,6 +147,10 @@ export class ShareCollection {
   }
 }
 
+function keyIdOf({ set, threshold }: Share): string {
+  return `${set.toString('hex')}/${threshold}`;
+}
+
 /** Two shares of one point cannot be combined. */
 function pointOf(bytes: Buffer): number {
   const point = bytes.at(-1);
@@ -126,9 +158,9 @@ function pointOf(bytes: Buffer): number {
   return point;
 }
 
-/** Keyed by the root key itself, so it says nothing about it. */
+/** The same for all shares of one key, whatever their number. */
 function setOf(key: KeyObject): Buffer {
-  return createHmac('sha256', key).update('strongroom shares').digest().subarray(0, setBytes);
+  return Buffer.from(localKeyId(key), 'hex');
 }
 
 function checksumOf(body: Uint8Array): Buffer {

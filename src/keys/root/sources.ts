@@ -12,6 +12,7 @@ import {
   type RootKeySettings,
   type RootKeySource,
 } from './root-key.ts';
+import { shamirSource } from './shamir.ts';
 import { vaultTransit } from './vault-transit.ts';
 
 /** In the order in which the help lists them. */
@@ -21,6 +22,7 @@ const sources: readonly RootKeySource[] = [
   commandSource,
   vaultTransit,
   awsKms,
+  shamirSource,
 ];
 
 export const rootKeySourceNames: readonly string[] = sources.map(({ name }) => name);
@@ -78,7 +80,7 @@ export async function openRootKeys({
   source: chosenName,
   ...settings
 }: RootKeysSettings): Promise<RootKeys> {
-  const { read } = settings;
+  const { read, sharedKeys } = settings;
   const opened = new Map<string, Promise<RootKey>>();
 
   function opening(name: string): Promise<RootKey> {
@@ -100,9 +102,22 @@ export async function openRootKeys({
   async function* configured(): AsyncGenerator<RootKey> {
     yield chosen;
     for (const { name, isConfigured } of sources) {
-      if (name === chosenName || !(opened.has(name) || isConfigured(read))) continue;
+      if (name === chosenName || !(opened.has(name) || isConfigured(read, sharedKeys))) continue;
       const root = await opening(name).catch(() => undefined);
       if (root) yield root;
+    }
+  }
+
+  /** By its id: what a key wraps while another one replaces it must be its own. */
+  async function sharedKey(keyId: string): Promise<RootKey | undefined> {
+    const isChosen = chosenName === shamirSource.name;
+    try {
+      const key = await sharedKeys?.find(keyId);
+      return key ?? (isChosen ? chosen : undefined);
+    } catch (error) {
+      // Without that server, the error of a vault of another source names the source that it needs.
+      if (error instanceof RootKeyError && !isChosen) return undefined;
+      throw error;
     }
   }
 
@@ -113,7 +128,8 @@ export async function openRootKeys({
     requireConfigured: (name) => {
       const source = sources.find((one) => one.name === name);
       if (source === undefined) throw unknownSource();
-      if (name === chosenName || source.isConfigured(read)) return;
+      if (name === chosenName || source.isConfigured(read, sharedKeys)) return;
+      if (source === shamirSource) throw new RootKeyError(noSharesText);
       const variables = source.variables.map((variable) => `STRONGROOM_${variable}`).join(', ');
       throw new RootKeyError(
         `the source ${name} is not configured: set its variables (${variables}) next to those of the present one, ` +
@@ -137,7 +153,9 @@ export async function openRootKeys({
     },
     unwrapping: async ({ source: name, keyId }) => {
       const row = sources.find((one) => one.name === name);
-      if (!localNames.has(name)) return row?.isConfigured(read) ? opening(name) : undefined;
+      if (row === shamirSource) return sharedKey(keyId);
+      if (!localNames.has(name))
+        return row?.isConfigured(read, sharedKeys) ? opening(name) : undefined;
       for await (const root of configured()) if (isLocal(root) && root.has(keyId)) return root;
       return undefined;
     },
@@ -160,6 +178,9 @@ export async function openRootKeys({
     },
   };
 }
+
+const noSharesText =
+  'this command cannot make or use shares of a root key; see "strongroom keys rotate root --help"';
 
 function unknownSource(): RootKeyError {
   const names = rootKeySourceNames.join(', ');
