@@ -13,7 +13,16 @@ import type { Operator } from '../../src/rules/caller.ts';
 import { perform } from '../../src/rules/operation.ts';
 import { rotateTenantKeys } from '../../src/runtime/jobs/rotate-keys.ts';
 import type { RotatedPurpose } from '../../src/store/key-tables.ts';
+import {
+  countsByVersion,
+  readVersionCounts,
+  type SealedName,
+  sealedColumns,
+  sealedNames,
+} from '../../src/store/queries/key-versions.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { environmentOf, runCommand } from '../support/process.ts';
+import { sendSensitiveTraffic } from '../support/sensitive-traffic.ts';
 import { managementKey, startVault, type TestVault } from '../support/vault.ts';
 
 async function operatorOf({ running: { vault } }: TestVault): Promise<Operator> {
@@ -206,5 +215,64 @@ onBothEngines('rotation of keys', (engine) => {
     ]);
     assert.equal((await destroying('data/1')).status, 204);
     assert.equal((await destroying('data/1')).status, 409);
+  });
+
+  test('rows of every table with a sealed column are sealed again, and the log explains them', async (t) => {
+    const vault = await startVault(t, engine, { environment: { STRONGROOM_REACTORS: 'on' } });
+    await vault.send('POST', '/webhooks', {
+      key: managementKey,
+      body: { name: 'all', url: 'https://example.com/', events: ['token.created'] },
+    });
+    await sendSensitiveTraffic(vault.url);
+    const key = await vault.application({
+      permissions: ['token-intent:create', 'token-intent:read'],
+    });
+    const made = [
+      await vault.send('POST', '/token-intents', { key, body: { type: 'token', data: 'intent' } }),
+      await vault.send('POST', '/keys', { key: managementKey }),
+      await vault.send('POST', '/proxies', {
+        key: managementKey,
+        body: { name: 'kept', destination_url: 'https://example.com/', require_auth: true },
+      }),
+    ];
+    assert.deepEqual(
+      made.map(({ status }) => status),
+      [201, 201, 201],
+    );
+    const { store } = vault.running.vault;
+    const { tenant } = await operatorOf(vault);
+    const versionsOf = async (table: SealedName) =>
+      readVersionCounts(await store.scan(countsByVersion(table, tenant.id)));
+    const before = await Promise.all(sealedNames.map(versionsOf));
+    assert.deepEqual(
+      sealedNames.filter((_, at) => before[at]?.length === 0),
+      [],
+      'each table has rows',
+    );
+    for (const purpose of ['data', 'fingerprint'] as const) await rotate(vault, purpose);
+    const rows = await store.get('key_rotations', { tenant_id: tenant.id, purpose: 'data' });
+    assert.equal(rows?.unreadable, 0);
+    for (const table of sealedNames) {
+      const expected = sealedColumns[table].purpose === 'reply' ? 2 : 3;
+      assert.deepEqual(
+        (await versionsOf(table)).map(({ version }) => version),
+        [expected],
+        table,
+      );
+    }
+    for (const path of ['/proxies', '/reactors', '/webhooks', '/keys']) {
+      const listed = await vault.send('GET', path, { key: managementKey });
+      assert.equal(listed.status, 200, listed.text);
+    }
+    const { id, fingerprint } = made[0]?.body ?? {};
+    const intent = await vault.send('GET', `/token-intents/${id}`, { key });
+    assert.equal(intent.status, 200, intent.text);
+    assert.notEqual(intent.body.fingerprint, fingerprint);
+    await vault.stop();
+    const state = await runCommand(
+      ['logs', 'verify', '--state', '--json'],
+      environmentOf(vault.place),
+    );
+    assert.equal(state.code, 0, state.stdout);
   });
 });

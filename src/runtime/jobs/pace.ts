@@ -34,8 +34,8 @@ export interface PaceStep {
 }
 
 /** How long a job rests after a step. */
-export function restMs({ rows, tookMs }: PaceStep): number {
-  return Math.max((rows / rowsPerSecondMax) * 1000 - tookMs, tookMs * restShareMin);
+export function restMs({ rows, tookMs }: PaceStep, restShare = restShareMin): number {
+  return Math.max((rows / rowsPerSecondMax) * 1000 - tookMs, tookMs * restShare);
 }
 
 /** How many rows the step after one that took so long is given. */
@@ -52,7 +52,18 @@ export interface Pace {
   rest(rows: number): Promise<void>;
 }
 
-export function createPace(stopping: AbortSignal, timer: Timer = systemTimer): Pace {
+/** How much a job may take, where nothing waits for its end. */
+export interface PaceLimits {
+  /** Of the time that a step took. */
+  readonly restShare: number;
+  readonly batchMax: number;
+}
+
+export function createPace(
+  stopping: AbortSignal,
+  timer: Timer = systemTimer,
+  limits: PaceLimits = { restShare: restShareMin, batchMax },
+): Pace {
   let began = timer.now();
   let batch = batchMin;
   return {
@@ -61,8 +72,8 @@ export function createPace(stopping: AbortSignal, timer: Timer = systemTimer): P
     },
     rest: async (rows) => {
       const tookMs = timer.now() - began;
-      batch = batchAfter(tookMs);
-      await timer.pause(restMs({ rows, tookMs }), stopping);
+      batch = Math.min(batchAfter(tookMs), limits.batchMax);
+      await timer.pause(restMs({ rows, tookMs }, limits.restShare), stopping);
       began = timer.now();
     },
   };
