@@ -113,12 +113,16 @@ export function openKeyring(
 /** Immutable. Prints and serializes as nothing. */
 export class Keyring {
   readonly versions: Versions;
+  readonly #active: Readonly<Record<Purpose, number>>;
   readonly #sealing = new Map<SealingPurpose, VersionedKeys>();
   readonly #living = new Map<SecretPurpose, readonly KeyObject[]>();
   #successor: Keyring | undefined;
 
   constructor(versions: Versions) {
     this.versions = versions;
+    this.#active = byPurpose(
+      (purpose) => versions[purpose].findIndex(({ state }) => state === 'active') + 1,
+    );
   }
 
   /** The keys of a purpose as the envelope takes them, made ready once. */
@@ -157,7 +161,7 @@ export class Keyring {
   }
 
   activeVersion(purpose: Purpose): number {
-    return this.versions[purpose].findIndex(({ state }) => state === 'active') + 1;
+    return this.#active[purpose];
   }
 
   /** The secrets of all versions that are not destroyed, the active one first: a digest may be under any of them. */
@@ -296,8 +300,11 @@ function newKey(random: Random): KeyObject {
   return createSecretKey(random(aeadKeyBytes));
 }
 
-function byPurpose(versions: (purpose: Purpose) => readonly KeyVersion[]): Versions {
-  return Object.fromEntries(purposes.map((purpose) => [purpose, versions(purpose)])) as Versions;
+function byPurpose<T>(of: (purpose: Purpose) => T): Readonly<Record<Purpose, T>> {
+  return Object.fromEntries(purposes.map((purpose) => [purpose, of(purpose)])) as Record<
+    Purpose,
+    T
+  >;
 }
 
 /**
