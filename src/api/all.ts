@@ -40,6 +40,8 @@ export interface ApiTools
     Pick<ListTools, 'quarantine'> {
   readonly random: Random;
   readonly tenants: Tenants;
+  /** See `readErasure`. */
+  readonly keyMaxAgeMs: number;
   readonly enrichments: Enrichments;
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;

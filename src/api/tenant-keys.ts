@@ -30,7 +30,11 @@ const tenantKeys = object(
 
 const rotation = object(
   {
-    purpose: attribute(text, 'Which key is replaced: `data`, `search` or `fingerprint`.'),
+    purpose: attribute(
+      text,
+      'Which key is replaced: `data`, `search` or `fingerprint`. `period` is a new data key, under which nothing is ' +
+        'sealed again.',
+    ),
     tenant_id: attribute(uuid, tenant_id),
     state: attribute(
       text,

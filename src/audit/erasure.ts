@@ -1,5 +1,5 @@
 /** Receipts of erasure: what the log says of data that is gone, signed for those who have to show it. */
-import { day, hour, type Instant, instantAfter } from '../base/clock.ts';
+import { day, hour, type Instant, instantAfter, latestInstant } from '../base/clock.ts';
 import { formatTimestamp } from '../base/dates.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Purpose } from '../keys/keyring.ts';
@@ -85,20 +85,29 @@ export interface ReceiptFacts extends Erased {
   readonly now: Instant;
 }
 
+interface SealedUnder {
+  readonly purpose: Purpose;
+  readonly version: number;
+  /** The age of keys at which rows under them are sealed again; infinite for never. */
+  readonly keyMaxAgeMs: number;
+}
+
 /** A key that sealed what is gone. @param row the tenant's. */
 export function erasedKey(
   row: Row<'tenants'>,
   { keyring }: Keys,
-  { purpose, version }: { readonly purpose: Purpose; readonly version: number },
+  { purpose, version, keyMaxAgeMs }: SealedUnder,
 ): ErasedKey {
   const known = keyring.versions[purpose][version - 1];
+  const created_at = known ? (known.createdAt ?? row.created_at) : null;
+  const isDue = created_at !== null && known?.state !== 'destroyed' && keyMaxAgeMs < latestInstant;
   return {
     purpose,
     version: known?.version ?? null,
     state: known?.state ?? 'unknown',
-    created_at: known ? (known.createdAt ?? row.created_at) : null,
+    created_at,
     destroyed_at: known?.destroyedAt ?? null,
-    due_at: null,
+    due_at: isDue ? instantAfter(created_at, keyMaxAgeMs) : null,
   };
 }
 

@@ -142,7 +142,8 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     const bootstrapped = await bootstrap(vault, config.bootstrap);
     await warnOfExposedRootKey(vault, config, log);
     const onCorrected = (tenant: TenantId) => alertOfCorrection(telemetry, tenant);
-    const jobs = jobsOf({ ...vault, onCorrected }, sink && minute, reactors?.runs);
+    const tools = { ...vault, onCorrected };
+    const jobs = jobsOf(tools, sink && minute, reactors?.runs, config.keyMaxAgeMs);
     const onFailure = (error: unknown) => {
       telemetry.metrics.count('job_failures');
       const altered = isIntegrityError(error);

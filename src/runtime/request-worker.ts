@@ -87,6 +87,7 @@ export type RequestWorkerConfig = Pick<
   | 'reactors'
   | 'threads'
   | 'headerPrefixes'
+  | 'keyMaxAgeMs'
   | 'rateLimits'
   | 'tls'
   | 'trustedProxies'
@@ -134,6 +135,7 @@ export async function createRequestWorker(
     storedBytes: createStoredBytes(untraced),
     openEncrypted: createOpenEncrypted(process),
     signingKey: createSigningKey(process),
+    keyMaxAgeMs: config.keyMaxAgeMs,
     ...tokenReaders,
     serializeLine,
     pause,

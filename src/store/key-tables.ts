@@ -6,6 +6,9 @@ import { id, integer, optional, type TableSpec, tenant, text } from './columns.t
 /** The purposes whose keys seal rows or make their digests, so that a rotation goes through all rows. */
 export type RotatedPurpose = 'data' | 'search' | 'fingerprint';
 
+/** `period` is a data key for what is written from then on: what is there stays under the keys before. */
+export type RotationKind = RotatedPurpose | 'period';
+
 export type RotationPhase =
   /** Another rotation of the tenant is under way. */
   | 'waiting'
@@ -22,7 +25,7 @@ export const keyTables = {
     unique: {},
     columns: {
       tenant_id: text<TenantId>(),
-      purpose: text<RotatedPurpose>(),
+      purpose: text<RotationKind>(),
       phase: text<RotationPhase>(),
       phase_at: integer<Instant>(),
       is_paused: integer<0 | 1>(),

@@ -13,6 +13,7 @@ import type { Store } from '../store/store.ts';
 
 export interface ErasureReading extends TenantReading {
   readonly store: Store;
+  readonly keyMaxAgeMs: number;
 }
 
 /**
@@ -20,7 +21,7 @@ export interface ErasureReading extends TenantReading {
  * the log. A caller that may read the log may ask about every token, another one where it could delete the token.
  */
 export function readErasure(tools: ErasureReading, caller: Caller, id: string): Decide {
-  const { store, tenants, clock } = tools;
+  const { store, tenants, clock, keyMaxAgeMs } = tools;
   const { tenant, policy } = caller;
   return async () => {
     const now = clock.now();
@@ -38,7 +39,7 @@ export function readErasure(tools: ErasureReading, caller: Caller, id: string): 
     if (!mayAsk) return refuse(caller, now, { ...erased, permission: 'token:delete' });
     const row = await tenantRowOf(tenants, tenant);
     const version = mark.remains?.data_version ?? firstVersion;
-    const keys = [erasedKey(row, tenant, { purpose: 'data', version })];
+    const keys = [erasedKey(row, tenant, { purpose: 'data', version, keyMaxAgeMs })];
     const rootKey = wrappedBy(row);
     const receipt = await issueReceipt(store, tenant, { ...erased, entry, keys, rootKey, now });
     if (receipt === undefined) throw notErased();

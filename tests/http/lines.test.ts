@@ -76,6 +76,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
     const tools = {
       store,
       tenants,
+      keyMaxAgeMs: Number.POSITIVE_INFINITY,
       clock,
       random,
       openEncrypted: createOpenEncrypted({ store, clock }),

@@ -14,7 +14,8 @@ import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
 import type { Change } from '../../store/change.ts';
-import type { RotatedPurpose } from '../../store/key-tables.ts';
+import type { RotatedPurpose, RotationKind } from '../../store/key-tables.ts';
+import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { claimsOf, rotationsOf } from '../../store/queries/key-rotations.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -35,50 +36,77 @@ export interface KeyRotating {
  * The keys that are new together. Every write of a row is sealed under the active data key and has its digests under
  * the active keys, so that a new version of those begins with one of the data key.
  */
-const renewed: Readonly<Record<RotatedPurpose, readonly Purpose[]>> = {
+const renewed: Readonly<Record<RotationKind, readonly Purpose[]>> = {
   data: ['data', 'reply'],
   search: ['data', 'search'],
   fingerprint: ['data', 'fingerprint'],
+  period: ['data'],
 };
 
 /** Begins a rotation, which servers carry out. From the decision `conflict` while one of the purpose is under way. */
 export function beginRotation(
-  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  tools: Pick<KeyRotating, 'store' | 'clock'>,
   actor: Actor,
   purpose: RotatedPurpose,
 ): Decide {
   return async () => {
-    const now = clock.now();
-    const tenant_id = actor.tenant.id;
-    const before = await store.get('key_rotations', { tenant_id, purpose });
-    if (before && before.phase !== 'finished') throw underWay(purpose);
-    const begun: Omit<Rotation, 'revision'> = {
-      tenant_id,
-      purpose,
-      phase: 'waiting',
-      phase_at: now,
-      is_paused: 0,
-      started_at: now,
-      rows_done: 0,
-      rows_total: null,
-      unreadable: 0,
-      holder: '',
-      until: now,
-      finished_at: null,
-    };
-    const note = await newNote(store, { tenant: tenant_id, work: rotationWork }, now);
-    const row = { ...begun, revision: (before?.revision ?? 0) + 1 };
-    const fact = { entity: 'keyring', id: tenant_id, operation: 'rotate' } as const;
-    const entry = entryOf(actor, now, { ...fact, event: { keyring: { purpose } } });
-    return {
-      change: {
-        ...(before && { amend: { key_rotations: [amended(before, begun)] } }),
-        insert: { due_work: [note], ...(!before && { key_rotations: [row] }) },
-        entries: [detailed(entry, purpose)],
-      },
-      reply: { status: 202, body: viewRotation(row) },
-    };
+    const id = actor.tenant.id;
+    const fact = { entity: 'keyring', id, operation: 'rotate' } as const;
+    const event = { keyring: { purpose } };
+    const entry = entryOf(actor, tools.clock.now(), { ...fact, event });
+    const begun = await rotationBegun(tools, { tenant: id, purpose, entry });
+    if (begun === undefined) throw underWay(purpose);
+    return { change: begun.change, reply: { status: 202, body: viewRotation(begun.row) } };
   };
+}
+
+/** The same by the vault itself, because a key has become too old. `undefined` while one is under way. */
+export async function beginDueRotation(
+  tools: Pick<KeyRotating, 'store' | 'clock'>,
+  tenant: TenantId,
+  purpose: RotationKind,
+): Promise<Change | undefined> {
+  const fact = { entity: 'keyring', id: tenant, operation: 'rotate' } as const;
+  const event = { keyring: { purpose } };
+  const entry = systemEntry({ tenant, at: tools.clock.now(), ...fact, event });
+  return (await rotationBegun(tools, { tenant, purpose, entry: { ...entry, event } }))?.change;
+}
+
+interface RequestedRotation {
+  readonly tenant: TenantId;
+  readonly purpose: RotationKind;
+  readonly entry: LogEntry;
+}
+
+async function rotationBegun(
+  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  { tenant: tenant_id, purpose, entry }: RequestedRotation,
+): Promise<{ readonly change: Change; readonly row: Rotation } | undefined> {
+  const now = clock.now();
+  const before = await store.get('key_rotations', { tenant_id, purpose });
+  if (before && before.phase !== 'finished') return undefined;
+  const begun: Omit<Rotation, 'revision'> = {
+    tenant_id,
+    purpose,
+    phase: 'waiting',
+    phase_at: now,
+    is_paused: 0,
+    started_at: now,
+    rows_done: 0,
+    rows_total: null,
+    unreadable: 0,
+    holder: '',
+    until: now,
+    finished_at: null,
+  };
+  const note = await newNote(store, { tenant: tenant_id, work: rotationWork }, now);
+  const row = { ...begun, revision: (before?.revision ?? 0) + 1 };
+  const change: Change = {
+    ...(before && { amend: { key_rotations: [amended(before, begun)] } }),
+    insert: { due_work: [note], ...(!before && { key_rotations: [row] }) },
+    entries: [detailed(entry, purpose)],
+  };
+  return { change, row };
 }
 
 function underWay(purpose: RotatedPurpose): VaultError {
@@ -152,7 +180,7 @@ export function activateKeys(
   rotation: Rotation,
 ): Promise<Change | undefined> {
   return stepOf(tools, rotation, {
-    phase: 'sealing',
+    phase: rotation.purpose === 'period' ? 'finished' : 'sealing',
     operation: 'activate',
     keyringAfter: (keyring) =>
       renewed[rotation.purpose].reduce((next, purpose) => next.withNewestActive(purpose), keyring),
@@ -225,9 +253,10 @@ async function stepOf(
   const now = clock.now();
   const keyring = keyringAfter(await tenants.keyringOf(row), now);
   const entry = systemEntry({ tenant, at: now, entity: 'keyring', id: tenant, operation });
+  const finished = phase === 'finished' ? { finished_at: now, until: now } : {};
   return {
     ...(await tenants.rekeyed(row, keyring)),
-    amend: { key_rotations: [amended(rotation, { phase, phase_at: now })] },
+    amend: { key_rotations: [amended(rotation, { phase, phase_at: now, ...finished })] },
     entries: [detailed(entry, purpose)],
   };
 }

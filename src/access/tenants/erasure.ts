@@ -7,6 +7,9 @@ import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
+/** No key of the tenant is left that could become due. */
+const never = Number.POSITIVE_INFINITY;
+
 export interface TenantErasure {
   /** As it was. */
   readonly tenant: Tenant;
@@ -26,9 +29,9 @@ export async function receiptOfTenant(
   const { entry } = found;
   const keys = purposes.flatMap((purpose) =>
     tenant.keyring.versions[purpose].map(({ version }) => {
-      const key = erasedKey(row, tenant, { purpose, version });
+      const key = erasedKey(row, tenant, { purpose, version, keyMaxAgeMs: never });
       const destroyed_at = key.destroyed_at ?? entry.created_at;
-      return { ...key, state: 'destroyed', destroyed_at };
+      return { ...key, state: 'destroyed', destroyed_at, due_at: null };
     }),
   );
   return issueReceipt(store, tenant, { ...erased, entry, keys, rootKey: wrappedBy(row), now });

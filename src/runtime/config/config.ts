@@ -3,7 +3,7 @@ import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
 import { parseHandle } from '../../access/tenants/handle.ts';
 import { parseSink, type SinkPlace } from '../../audit/checkpoint-sink.ts';
-import { second } from '../../base/clock.ts';
+import { day, hour, minute, second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import { isNetwork } from '../../base/network.ts';
 import type { LogLevel } from '../../base/telemetry/log.ts';
@@ -60,6 +60,8 @@ export interface Config {
   readonly freeBytesMin: number | undefined;
   readonly rootKey: RootKeyConfig;
   readonly rootKeyFile: string;
+  /** The age of data keys at which rows under them are sealed again; infinite for never. */
+  readonly keyMaxAgeMs: number;
   readonly headerPrefixes: readonly string[];
   readonly tls: TlsPair | undefined;
   readonly bootstrap: {
@@ -104,6 +106,16 @@ export const threadsMax = 64;
 /** The key of a proxy and a dot come before it. */
 const proxyDomainLengthMax = hostLengthMax - 39;
 const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
+const ageUnits = { s: second, m: minute, h: hour, d: day } as const;
+
+/** @throws ConfigError unless it is a duration such as `365d`, or `off`. */
+function readKeyMaxAge(text: string): number {
+  if (text === 'off') return Number.POSITIVE_INFINITY;
+  const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
+  if (digits !== undefined) return Number(digits) * ageUnits[unit as keyof typeof ageUnits];
+  throw wrongVariable('STRONGROOM_KEY_MAX_AGE', 'must be a duration such as 365d, or off');
+}
+
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
 /**
@@ -127,6 +139,7 @@ export function readConfig(environment: Environment = process.env): Config {
     freeBytesMin: () => readFreeSpace(read),
     rootKey: () => readRootKey(read, { environment, file: rootKeyFile }),
     rootKeyFile: () => rootKeyFile,
+    keyMaxAgeMs: () => readKeyMaxAge(read('KEY_MAX_AGE') ?? '365d'),
     headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
     tls: () => readTls(read),
     bootstrap: () => readBootstrap(read),

@@ -32,6 +32,7 @@ const variableNames = [
   'HOST',
   // The key of commands that call a running vault, which a shell may have next to the others.
   'KEY',
+  'KEY_MAX_AGE',
   'LOG_EXPORT',
   'LOG_LEVEL',
   'METRICS_ADDRESS',

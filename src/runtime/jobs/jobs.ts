@@ -9,6 +9,7 @@ import { followRootKey, type RootKeyTools } from './follow-root-key.ts';
 import { removeTenants } from './purge.ts';
 import { type RecountTools, recountBytes } from './recount-bytes.ts';
 import { removeEvents } from './remove-events.ts';
+import { renewAgedKeys } from './renew-aged-keys.ts';
 import { rotateTenantKeys } from './rotate-keys.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
@@ -24,11 +25,13 @@ export function jobsOf(
   tools: RecountTools | (RecountTools & RootKeyTools),
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
   reactorRuns?: WaitingRuns,
+  keyMaxAgeMs?: number,
 ): readonly Job[] {
   return [
     ...('roots' in tools ? [followRootKey(tools)] : []),
     ...(reactorRuns ? [runReactors(reactorRuns, tools.store.epochs)] : []),
     rotateTenantKeys(tools),
+    renewAgedKeys(tools, keyMaxAgeMs),
     ...expiringJobs(tools),
     {
       name: checkpointJob,

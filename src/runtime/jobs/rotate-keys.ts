@@ -17,6 +17,7 @@ import { instantAfter, second } from '../../base/clock.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
 import type { Change } from '../../store/change.ts';
 import { waitMsMax } from '../../store/commit/queue.ts';
+import type { RotationKind } from '../../store/key-tables.ts';
 import { createFailures } from '../../store/per-tenant/failures.ts';
 import { byTenant } from '../../store/per-tenant/record.ts';
 import type { JobTools } from './batches.ts';
@@ -31,7 +32,12 @@ import { countOutdated, sealOutdated } from './seal-outdated.ts';
 const followMs = second + waitMsMax;
 
 /** How long new keys are known before they are used. Before a value has two fingerprints, all servers must claim it. */
-const introducedMs = { data: 2 * second, search: 2 * second, fingerprint: followMs } as const;
+const introducedMs: Readonly<Record<RotationKind, number>> = {
+  data: 2 * second,
+  search: 2 * second,
+  fingerprint: followMs,
+  period: 2 * second,
+};
 
 /** Tenants whose rotations proceed side by side. */
 const tenantsMax = 500;

@@ -1,5 +1,7 @@
 /** Queries about tenants: the only ones that name no tenant. No request of a tenant runs them. */
+import type { Instant } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
+import type { RotationKind } from '../key-tables.ts';
 import type { Query } from '../store.ts';
 import type { Unproven } from '../stored-row.ts';
 import type { Row } from '../tables.ts';
@@ -60,4 +62,35 @@ export function nextTenantWithLogs(
     const select = db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(limit);
     return after === undefined ? select : select.where('tenant_id', '>', after);
   };
+}
+
+export interface AgedKeys {
+  /** Rotations that are as new as this keep a tenant out, and so does its own creation. */
+  readonly since: Instant;
+  readonly kinds: readonly RotationKind[];
+  readonly limit: number;
+}
+
+/** Tenants that were created before an instant and have had no rotation of these kinds since, the oldest first. */
+export function tenantsWithAgedKeys({
+  since,
+  kinds,
+  limit,
+}: AgedKeys): Query<Pick<Row<'tenants'>, 'tenant_id'>> {
+  return (db) =>
+    db
+      .selectFrom('tenants')
+      .select('tenant_id')
+      .where('deleted_at', 'is', null)
+      .where('created_at', '<=', since)
+      .where('tenant_id', 'not in', (inner) =>
+        inner
+          .selectFrom('key_rotations')
+          .select('key_rotations.tenant_id')
+          .where('purpose', 'in', kinds)
+          .where('started_at', '>', since),
+      )
+      .orderBy('created_at')
+      .orderBy('tenant_id')
+      .limit(limit);
 }
