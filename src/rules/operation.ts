@@ -142,8 +142,9 @@ async function commitDecision<R>(
 ): Promise<R> {
   const { store } = performing;
   let conflict: Precondition | undefined;
+  const inVain: OpenedBinding[] = [];
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const decision = await decided(performing, () => decide(conflict), slot);
+    const decision = await decided(performing, () => decide(conflict), { slot, inVain });
     const { effect, row } = decision;
     if ('refusal' in effect) {
       // A refused request may have succeeded before. In that case it is not logged as an attempt.
@@ -159,10 +160,12 @@ async function commitDecision<R>(
       return 'reply' in effect ? effect.reply : reachOut(performing, effect, { slot, begun: row });
     }
     conflict = outcome.conflict;
+    inVain.push(...decision.opened);
     const stored = await slot?.stored();
     if (stored) return stored;
     await backOff(decisions);
   }
+  await commitAbandoned(performing, inVain);
   throw new VaultError('conflict', {
     public: 'The resource is being changed by too many requests at once; try again.',
     headers: { 'retry-after': '1' },
@@ -189,24 +192,51 @@ interface FailedDecision extends Omit<Refused, 'refusal'> {
 async function decided<R, E extends Effect<R>>(
   performing: Performing,
   decide: () => Promise<E>,
-  slot: ReplySlot<R> | undefined,
-  begun?: Row<'replies'>,
+  { slot, begun, inVain }: Deciding<R>,
 ): Promise<AccountedDecision<E>> {
   const loop = 'route' in performing ? performing.actor.origin.loop : undefined;
   try {
     const effect = withLoop(await decide(), loop);
-    if ('refusal' in effect) return refusing(withAbandonedOpenings(performing, effect));
+    if ('refusal' in effect) {
+      reopen(performing, inVain);
+      return refusing(withAbandonedOpenings(performing, effect));
+    }
     const row = slot?.rowOf('reply' in effect ? effect.reply : undefined, begun);
     const { actor } = performing;
     if (!actor?.application) return { effect, row, opened: [] };
     const opened = actor.openings.known;
     requireAccounted(actor, effect.change?.entries ?? []);
-    return { effect, row, opened };
+    if (inVain.length === 0) return { effect, row, opened };
+    reopen(performing, inVain);
+    return { effect: withAbandonedOpenings(performing, effect), row, opened };
   } catch (error) {
+    reopen(performing, inVain);
     const [first, ...others] = entriesOfAbandoned(performing, []);
     if (first === undefined) throw error;
     return refusing({ change: { entries: [first, ...others] }, refusal: error });
   }
+}
+
+interface Deciding<R> {
+  readonly slot: ReplySlot<R> | undefined;
+  /** The row that was stored when the request began. */
+  readonly begun?: Row<'replies'> | undefined;
+  /** Opened by earlier decisions of the request, whose changes met a conflict and with them their entries. */
+  readonly inVain: readonly OpenedBinding[];
+}
+
+function reopen({ actor }: Performing, opened: readonly OpenedBinding[]): void {
+  if (actor?.application) for (const one of opened) actor.openings.opened(one);
+}
+
+/** For a request that fails: entries for what was opened for it, also by decisions that met a conflict. */
+async function commitAbandoned(
+  performing: Performing,
+  inVain: readonly OpenedBinding[],
+): Promise<void> {
+  reopen(performing, inVain);
+  const [first, ...others] = entriesOfAbandoned(performing, []);
+  if (first) await performing.store.commit({ entries: [first, ...others] });
 }
 
 const refusing = <E>(effect: E) => ({ effect, row: undefined, opened: [] });
@@ -220,13 +250,13 @@ async function commitAccounted(
   { row, opened }: Omit<AccountedDecision<unknown>, 'effect'>,
   change: Change,
 ): Promise<CommitOutcome> {
-  const { store, actor } = performing;
+  const { store } = performing;
   try {
     return await store.commit(row ? withReply(change, row) : change);
   } catch (error) {
     if (!isWithoutRoom(error)) throw error;
     const refused = change.entries.filter(({ result }) => result !== 'success');
-    if (actor?.application) for (const one of opened) actor.openings.opened(one);
+    reopen(performing, opened);
     const [first, ...others] = [...refused, ...entriesOfAbandoned(performing, refused)];
     if (first) await store.commit({ entries: [first, ...others] });
     throw error;
@@ -296,13 +326,13 @@ async function reachOut<R>(
 ): Promise<R> {
   const { store } = performing;
   const decide = await outreach.reachOut().catch(async (error: unknown) => {
-    const [first, ...others] = entriesOfAbandoned(performing, []);
-    if (first) await store.commit({ entries: [first, ...others] });
+    await commitAbandoned(performing, []);
     throw error;
   });
+  const inVain: OpenedBinding[] = [];
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const decision = await decided(performing, () => decide(conflict), slot, begun);
+    const decision = await decided(performing, () => decide(conflict), { slot, begun, inVain });
     const { effect: outcome } = decision;
     const { change } = outcome;
     if ('refusal' in outcome) {
@@ -313,8 +343,10 @@ async function reachOut<R>(
     }
     ({ conflict } = await commitAccounted(performing, decision, change));
     if (conflict === undefined) return outcome.reply;
+    inVain.push(...decision.opened);
     await backOff(decisions);
   }
+  await commitAbandoned(performing, inVain);
   throw new VaultError('conflict', {
     public: 'The call was made, but the tenant or the key changed before its outcome was stored.',
   });

@@ -150,6 +150,62 @@ suite('what opens', () => {
     assert.deepEqual(written, Array(6).fill(entry));
   });
 
+  test('has one where what was decided after it meets a conflict, however the request ends', async () => {
+    const by = caller();
+    const { changes, store } = committing();
+    let conflicts = 0;
+    const meeting = { ...store } as Store;
+    meeting.commit = async (change) => {
+      if (!change.entries.some(({ result }) => result === 'success')) return store.commit(change);
+      if (conflicts > 0) {
+        conflicts -= 1;
+        return { conflict: 'tokens.version' };
+      }
+      return store.commit(change);
+    };
+    const performing = performingFor(by, meeting);
+    const refusal = new VaultError('forbidden', { public: 'no' });
+    const success = async (opened: string) => {
+      openOne(by, opened);
+      return {
+        change: { entries: [readOf(by, opened)] as const },
+        reply: { status: 200 as const },
+      };
+    };
+    /** How a request ends whose first decision met a conflict. */
+    const endings: Decide[] = [
+      async (conflict) =>
+        conflict ? { change: { entries: [readOf(by, 'other')] }, refusal } : success('opened'),
+      async (conflict) => {
+        if (conflict) throw refusal;
+        return success('opened');
+      },
+      (conflict) => success(conflict ? 'other' : 'opened'),
+    ];
+    for (const decide of endings) {
+      const again: Decide = async () => ({
+        reachOut: async () => decide as never,
+      });
+      for (const one of [decide, again]) {
+        changes.length = 0;
+        conflicts = 1;
+        await perform(performing, one).catch((error) => assert.equal(error, refusal));
+        const failed = changes.flatMap(({ entries }) =>
+          entries.filter(({ result }) => result === 'failed').map(({ entity_id }) => entity_id),
+        );
+        assert.deepEqual(failed, ['opened']);
+      }
+    }
+    changes.length = 0;
+    conflicts = Number.POSITIVE_INFINITY;
+    await assert.rejects(
+      perform(performing, () => success('opened')),
+      { code: 'conflict' },
+    );
+    const written = changes.map(({ entries }) => entries.map((one) => [one.entity_id, one.result]));
+    assert.deepEqual(written, [[['opened', 'failed']]]);
+  });
+
   test('is accounted for also where it is opened for what is stored of the reply', async () => {
     const by = caller();
     const { changes, store } = committing();
@@ -236,6 +292,7 @@ suite('what opens', () => {
       'load proxies: src/proxies/find.ts',
       'load reactors: src/reactors/calls/called-reactor.ts',
       'load reactors: src/reactors/calls/holder.ts',
+      'match results: src/reactors/calls/read-result.ts',
       'match webhooks: src/webhooks/subscriptions.ts',
       'not a name: job: src/access/keyrings/vault-keys.ts',
       'rotate keys: src/access/keyrings/rotate-root.ts',

@@ -7,7 +7,7 @@ import { parseUuid, type ReactorRunId } from '../../base/ids.ts';
 import { openCursor, sealCursor } from '../../keys/cursor.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
-import { openerFor } from '../../rules/openings.ts';
+import { openerFor, openerOf } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { rowOf } from '../../rules/stored-resource.ts';
 import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
@@ -35,9 +35,11 @@ export function readResult(tools: ReactorReading, caller: Caller, path: ResultPa
     if (!row || row.reactor_id !== reactor_id || row.due_at !== null || row.expires_at <= now) {
       throw noResult();
     }
-    const { caller: by, result } = openRun(openerFor(caller, 'own response'), row).reveal();
+    const { caller: by } = openRun(openerOf('match results', tenant), row).reveal();
     const isOwn = by.application === caller.application && by.session === (caller.session ?? null);
-    if (!isOwn || result === undefined) throw noResult();
+    if (!isOwn) throw noResult();
+    const { result } = openRun(openerFor(caller, 'own response'), row).reveal();
+    if (result === undefined) throw noResult();
     const fact = { entity: 'reactor', id: reactor_id, operation: 'read result' } as const;
     const change = { entries: [detailed(entryOf(caller, now, fact), row.run_id)] } as const;
     if ('problem' in result) return { change, refusal: errorOfProblem(result.problem) };
