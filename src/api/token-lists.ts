@@ -203,8 +203,8 @@ export function tokenExport(tools: TokenReading): Operation {
       query: { container: '/pci/' },
       reply: [{ id: 'line-2', type: 'card_number' }, { id }, { exported: 2 }],
     },
-    stream: ({ caller, query }) =>
-      exportedLines(exportTokens(tools, { caller, filter: filterOf(query) })),
+    stream: ({ caller, rowsOfPart: tokensOfBatch, query }) =>
+      exportedLines(exportTokens(tools, { caller, tokensOfBatch, filter: filterOf(query) })),
   });
 }
 

@@ -87,11 +87,24 @@ const retryMs = 5;
 const sharedMs = 500;
 /** A party without competitors is served best in large batches, so this many times more may begin in one turn. */
 const aloneFactor = 3;
+/**
+ * Of what may begin in a turn while several parties are active, so much may be parts of long work: short requests of
+ * others pass several turns.
+ */
+const partsOfTurn = 0.25;
+
+/**
+ * Whether a request waits to begin, to begin its next part, or to continue in the middle of one. A part that has begun
+ * continues before another one of its party begins: otherwise all of them would end at the same time, and everything
+ * that they hold would be there at once.
+ */
+type WaitingFor = 'begin' | 'part' | 'step';
 
 interface Waiting {
   readonly party: Party;
-  /** Whether the request is in progress already: the room that it holds is freed only when it continues. */
-  readonly isUnderWay: boolean;
+  readonly waitingFor: WaitingFor;
+  /** The expected cost until it ends or waits again. */
+  readonly cost: number;
   readonly until: number;
   readonly begin: (prepaid: number) => void;
   readonly refuse: (refusal: AdmissionRefusal) => void;
@@ -142,12 +155,16 @@ export class Party {
   activeAt = Number.NEGATIVE_INFINITY;
   /** A new party is not removed before it has done anything. */
   readonly createdAt: number;
-  /** The recent average cost of one of its requests. */
+  /** The recent average cost of one of its requests, or of a step of one that waits for its turn several times. */
   usualCost = leastCost;
   /** False after the party was removed: its parent has, or will have, another part of this name. */
   isKnown = true;
   /** Waiting requests of this party, in their order. */
-  readonly queues = { entering: new LinkedList<Waiting>(), resuming: new LinkedList<Waiting>() };
+  readonly queues = {
+    begin: new LinkedList<Waiting>(),
+    part: new LinkedList<Waiting>(),
+    step: new LinkedList<Waiting>(),
+  };
   waitingParts: WaitingParts | undefined;
   /** The order of its parts. */
   readonly isBefore: PartyOrder;
@@ -190,6 +207,11 @@ export class AdmittedEntrant {
   /** The expected cost, which the party was charged in advance. */
   #prepaid: number;
   #prepaidAt: number;
+  /** Cost since it began or continued, and how much of it this turn of the event loop counts. */
+  #stepCost = 0;
+  #stepExpected: number;
+  /** The cost of the step before. */
+  #stepBefore: number | undefined;
   #held = 0;
   #isOver = false;
   #isWithdrawn = false;
@@ -202,6 +224,12 @@ export class AdmittedEntrant {
     this.since = now;
     this.#prepaid = charged;
     this.#prepaidAt = now;
+    this.#stepExpected = charged;
+  }
+
+  /** All of it so far. */
+  get cost(): number {
+    return this.#cost;
   }
 
   get party(): Party {
@@ -241,22 +269,53 @@ export class AdmittedEntrant {
     admission.charge(party, this.#cost);
   }
 
-  /** Waits until the request may continue, in the same way as it waited to begin. `undefined`: it may continue now. */
+  /**
+   * Waits until the request may begin its next part, in the same way as it waited to begin. `undefined`: it may do so
+   * now.
+   */
   next(): Promise<AdmissionRefusal | undefined> | undefined {
     if (this.#isWithdrawn) return Promise.resolve('ended');
-    if (this.#admission.mayGoOn(this.#party)) return undefined;
+    return this.#again('part');
+  }
+
+  /**
+   * Waits until a part that has begun may continue. `undefined`: it may do so now. A part is done to its end, even
+   * after it was withdrawn.
+   */
+  continue(): Promise<AdmissionRefusal | undefined> | undefined {
+    return this.#again('step');
+  }
+
+  #again(waitingFor: 'part' | 'step'): Promise<AdmissionRefusal | undefined> | undefined {
+    this.#endStep();
+    const cost = this.#stepBefore ?? this.#party.usualCost;
+    if (this.#admission.mayGoOn(this.#party, cost)) {
+      this.#stepExpected = cost;
+      return undefined;
+    }
     return new Promise((resolve) => {
       const begin = (prepaid: number) => {
         this.#prepaid = this.#prepaidLeft() + prepaid;
         this.#prepaidAt = this.#admission.now;
+        this.#stepExpected = prepaid;
         resolve(undefined);
       };
-      const withdraw = this.#admission.again(this.#party, { begin, refuse: resolve });
+      const waiting = { waitingFor, cost, begin, refuse: resolve };
+      const withdraw = this.#admission.again(this.#party, waiting);
+      if (waitingFor === 'step') return;
       this.#stopWaiting = () => {
         withdraw();
         resolve('ended');
       };
     });
+  }
+
+  /** What a step costs is learned while its request is in progress, which may take hours. */
+  #endStep(): void {
+    const step = Math.max(leastCost, this.#stepCost);
+    this.#party.usualCost += learning * (step - this.#party.usualCost);
+    this.#stepBefore = step;
+    this.#stepCost = 0;
   }
 
   /** The request may not continue. If it waits, it is refused, so that the room that it holds is freed soon. */
@@ -284,7 +343,7 @@ export class AdmittedEntrant {
     this.giveBack();
     this.#isOver = true;
     this.#admission.count(this.#party, 'underWay', -1);
-    this.#party.usualCost += learning * (this.#cost - this.#party.usualCost);
+    this.#endStep();
     this.#admission.freed(this.#party);
   }
 
@@ -297,6 +356,10 @@ export class AdmittedEntrant {
   #spend(cost: number): void {
     this.#cost += cost;
     this.#uncharged += cost;
+    this.#stepCost += cost;
+    if (this.#stepCost <= this.#stepExpected) return;
+    this.#admission.spentMore(this.#stepCost - this.#stepExpected);
+    this.#stepExpected = this.#stepCost;
   }
 
   /**
@@ -389,8 +452,8 @@ export class FairAdmission {
    */
   enter(party: Party, { begin, refuse }: Entrant): () => void {
     const now = this.#options.now();
-    if (this.#mayStart(party, { now, isUnderWay: false })) {
-      const { usualCost } = party;
+    const { usualCost } = party;
+    if (this.#mayStart(party, { now, isUnderWay: false, cost: usualCost })) {
       this.#use(party, usualCost, now);
       this.count(party, 'underWay', 1);
       begin(new AdmittedEntrant(this, party, { now, charged: usualCost }));
@@ -400,17 +463,30 @@ export class FairAdmission {
       this.count(party, 'underWay', 1);
       begin(new AdmittedEntrant(this, party, { now: this.#options.now(), charged }));
     };
-    return this.#wait({ party, begin: start, refuse, isUnderWay: false, now });
+    return this.#wait({ party, begin: start, refuse, waitingFor: 'begin', cost: usualCost, now });
   }
 
   /** Whether a request in progress may continue immediately. */
-  mayGoOn(party: Party): boolean {
-    return this.#mayStart(party, { now: this.#options.now(), isUnderWay: true });
+  mayGoOn(party: Party, cost: number): boolean {
+    return this.#mayStart(party, { now: this.#options.now(), isUnderWay: true, cost });
   }
 
   /** Like {@link enter}, for a request in progress that may not continue immediately. */
-  again(party: Party, waiting: Pick<Waiting, 'begin' | 'refuse'>): () => void {
-    return this.#wait({ ...waiting, party, isUnderWay: true, now: this.#options.now() });
+  again(
+    party: Party,
+    waiting: Pick<Waiting, 'waitingFor' | 'cost' | 'begin' | 'refuse'>,
+  ): () => void {
+    return this.#wait({ ...waiting, party, now: this.#options.now() });
+  }
+
+  /** What has begun in this turn of the event loop costs more than it was expected to. */
+  spentMore(cost: number): void {
+    this.#spend(cost);
+  }
+
+  /** Whether several parties were active recently. */
+  get isShared(): boolean {
+    return this.#options.now() < this.#sharedUntil;
   }
 
   /** A negative cost refunds an overcharge. */
@@ -454,7 +530,10 @@ export class FairAdmission {
   }
 
   /** A request begins immediately if none waits and this turn of the event loop has room. */
-  #mayStart(party: Party, { now, isUnderWay }: { now: number; isUnderWay: boolean }): boolean {
+  #mayStart(
+    party: Party,
+    { now, isUnderWay, cost }: { now: number; isUnderWay: boolean; cost: number },
+  ): boolean {
     this.#notice(party, now);
     let isRoom = this.#waiting.size === 0;
     for (let one: Party | undefined = party; one; one = one.parent) {
@@ -462,9 +541,10 @@ export class FairAdmission {
       if ((!isUnderWay && one.isFull) || this.#isOverPart(one, now)) isRoom = false;
     }
     if (!isRoom) return false;
-    const { usualCost } = party;
-    if (this.#turnCost > 0 && this.#turnCost + usualCost > this.#turnCostMaxAt(now)) return false;
-    this.#spend(usualCost);
+    if (this.#turnCost > 0 && this.#turnCost + cost > this.#turnCostMaxAt(now, isUnderWay)) {
+      return false;
+    }
+    this.#spend(cost);
     return true;
   }
 
@@ -510,8 +590,9 @@ export class FairAdmission {
     return false;
   }
 
-  #turnCostMaxAt(now: number): number {
-    return now < this.#sharedUntil ? this.#turnCostMax : this.#turnCostMax * aloneFactor;
+  #turnCostMaxAt(now: number, isUnderWay: boolean): number {
+    if (now >= this.#sharedUntil) return this.#turnCostMax * aloneFactor;
+    return isUnderWay ? this.#turnCostMax * partsOfTurn : this.#turnCostMax;
   }
 
   #spend(cost: number): void {
@@ -545,7 +626,7 @@ export class FairAdmission {
       links: undefined,
     };
     waiting.links = [this.#waiting.add(waiting), queueOf(waiting).add(waiting)];
-    const kind = waiting.isUnderWay ? 'resuming' : 'entering';
+    const kind = kindOf(waiting);
     for (let one: Party | undefined = party; one; one = one.parent) {
       one[kind] += 1;
       if (kind === 'entering' && one.isFull && one !== party) this.#blocking.add(one);
@@ -558,7 +639,7 @@ export class FairAdmission {
   #leave(waiting: Waiting): void {
     if (!waiting.links || !this.#waiting.remove(waiting.links[0])) return;
     queueOf(waiting).remove(waiting.links[1]);
-    const kind = waiting.isUnderWay ? 'resuming' : 'entering';
+    const kind = kindOf(waiting);
     for (let one: Party | undefined = waiting.party; one; one = one.parent) one[kind] -= 1;
     arrange(waiting.party);
   }
@@ -566,7 +647,8 @@ export class FairAdmission {
   /** Admits as many requests as one turn has room for, each from the party that has used least. */
   #serve(): void {
     const now = this.#options.now();
-    const turnCostMax = this.#turnCostMaxAt(now);
+    const turnCostMax = this.#turnCostMaxAt(now, false);
+    const partsCostMax = this.#turnCostMaxAt(now, true);
     this.#refuseLate(now);
     this.#reclaimRoom(now);
     while (this.#waiting.size > 0 && this.#turnCost < turnCostMax) {
@@ -575,20 +657,22 @@ export class FairAdmission {
         this.#retryLater();
         return;
       }
+      const { cost } = next;
+      if (next.waitingFor !== 'begin' && this.#turnCost > 0 && this.#turnCost + cost > partsCostMax)
+        break;
       this.#leave(next);
-      const { usualCost } = next.party;
-      this.#spend(usualCost);
+      this.#spend(cost);
       // Charged now, so that the next request is another party's even if all of them begin before any has caused
       // cost.
-      this.#use(next.party, usualCost, now);
-      next.begin(usualCost);
+      this.#use(next.party, cost, now);
+      next.begin(cost);
     }
     if (this.#waiting.size > 0) this.#scheduleTurn();
   }
 
   #nextIn(party: Party, sought: { now: number; mayEnter: boolean }): Waiting | undefined {
-    const own =
-      party.queues.resuming.first ?? (sought.mayEnter ? party.queues.entering.first : undefined);
+    const { begin, part: nextPart, step } = party.queues;
+    const own = step.first ?? nextPart.first ?? (sought.mayEnter ? begin.first : undefined);
     if (own || !party.waitingParts) return own;
     const { resuming, entering } = party.waitingParts;
     let part = this.#firstWithinPart(resuming, sought.now);
@@ -628,7 +712,7 @@ export class FairAdmission {
       else {
         const party = waitingBelow(full, this.#reclaims);
         const what = full.held > full.heldMax ? 'held' : 'underWay';
-        const amount = party.queues.entering.size;
+        const amount = party.queues.begin.size;
         if (party.isFull || amount === 0) continue;
         reclaim({ party, full, what, amount: what === 'held' ? 1 : amount });
       }
@@ -642,7 +726,7 @@ export class FairAdmission {
   #refuseFor(party: Party, full: Party): boolean {
     let most = full;
     while (most.waitingParts?.longest.first) most = most.waitingParts.longest.first;
-    const refused = most.queues.entering.first;
+    const refused = most.queues.begin.first;
     if (most === party || most.entering <= party.waiting || refused === undefined) return false;
     this.#leave(refused);
     refused.refuse('too many wait');
@@ -692,8 +776,13 @@ function hasFewerUnderWay(a: Party, b: Party): boolean {
   return difference === 0 ? usedLess(a, b) : difference < 0;
 }
 
-function queueOf({ party, isUnderWay }: Waiting): LinkedList<Waiting> {
-  return isUnderWay ? party.queues.resuming : party.queues.entering;
+function queueOf({ party, waitingFor }: Waiting): LinkedList<Waiting> {
+  return party.queues[waitingFor];
+}
+
+/** What a request in progress holds is freed only when it continues. */
+function kindOf({ waitingFor }: Waiting): 'entering' | 'resuming' {
+  return waitingFor === 'begin' ? 'entering' : 'resuming';
 }
 
 /** Updates the order of the party and its ancestors among their siblings. */
@@ -703,8 +792,7 @@ function arrange(party: Party): void {
     one.parent.waitingParts ??= new WaitingParts(one.parent.isBefore);
     const { resuming, entering, longest } = one.parent.waitingParts;
     const mayEnter =
-      !one.isFull &&
-      (one.queues.entering.size > 0 || one.waitingParts?.entering.first !== undefined);
+      !one.isFull && (one.queues.begin.size > 0 || one.waitingParts?.entering.first !== undefined);
     if (one.resuming > 0) resuming.put(one);
     else resuming.delete(one);
     if (mayEnter) entering.put(one);

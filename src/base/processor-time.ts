@@ -4,6 +4,34 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 /** The party that pays for work, in milliseconds. */
 export interface Payer {
   charge(ms: number): void;
+  /** Waits until its work may continue. `undefined`: it may do so now. */
+  nextStep(): Promise<void> | undefined;
+  /** Whether no other payer was active recently. */
+  readonly isAlone: boolean;
+}
+
+interface PaidWork {
+  readonly payer: Payer;
+  readonly lap: () => void;
+}
+
+/** Of this thread. Work without a payer is the vault's own. */
+const paidWork = new AsyncLocalStorage<PaidWork>();
+
+/** False for work without a payer. */
+export function isAlone(): boolean {
+  return paidWork.getStore()?.payer.isAlone === true;
+}
+
+/**
+ * Waits until the current work may continue, after its payer was charged for what it has done so far. `undefined`: it
+ * may continue now. False for work without a payer.
+ */
+export function nextStep(): Promise<void> | undefined | false {
+  const work = paidWork.getStore();
+  if (work === undefined) return false;
+  work.lap();
+  return work.payer.nextStep();
 }
 
 export interface ProcessorTime {
@@ -14,6 +42,8 @@ export interface ProcessorTime {
    * any time of one payer is charged to the next.
    */
   lap(): void;
+  /** Time so far for which nothing has paid. */
+  unpaidMs(): number;
 }
 
 /** A lap this long, in milliseconds, may be one in which the system ran other processes. */
@@ -23,12 +53,12 @@ const checkedMs = 20;
 
 /** The time in which the thread waits for events, or the system runs other processes, is charged to no payer. */
 export function createProcessorTime(): ProcessorTime {
-  const payers = new AsyncLocalStorage<Payer>();
   const { nodeTiming } = performance;
   let last = 0;
   /** Processor time of the thread when it was read last, and laps since then: to read it costs as much as some laps. */
   let usedAtCheck = threadMs();
   let sinceCheck = 0;
+  let unpaid = 0;
   const passed = () => {
     const busy = performance.now() - nodeTiming.idleTime;
     let ms = busy - last;
@@ -45,14 +75,20 @@ export function createProcessorTime(): ProcessorTime {
   };
   const lap = () => {
     const ms = passed();
-    payers.getStore()?.charge(ms);
+    const work = paidWork.getStore();
+    if (work) work.payer.charge(ms);
+    else unpaid += ms;
   };
   return {
     lap,
+    unpaidMs: () => {
+      unpaid += passed();
+      return unpaid;
+    },
     run: (payer, work) => {
       // The time since the last lap belongs to other work.
-      passed();
-      payers.run(payer, () => {
+      unpaid += passed();
+      paidWork.run({ payer, lap }, () => {
         work();
         lap();
       });

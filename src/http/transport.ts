@@ -191,6 +191,8 @@ export function createTransport(options: TransportOptions): Transport {
     isTls: options.tls !== undefined,
     isTrusted: createIsTrusted(options),
     isIdle: turns.isIdle,
+    requestsOf: turns.requestsOf,
+    unpaidMs: processorTime.unpaidMs,
     log,
   });
   const progress = watchProgress(server, { patienceMs, checkMs, log });

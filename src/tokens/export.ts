@@ -27,6 +27,8 @@ const route = { permission: 'token:read', method: 'GET', path: '/tokens/export' 
 export interface Exporting {
   /** The caller as of now. */
   readonly caller: () => Promise<Caller>;
+  /** How many tokens the next batch may have, at most so many. */
+  readonly tokensOfBatch: (tokensMax: number) => number;
   readonly filter: TokenFilter;
 }
 
@@ -39,11 +41,14 @@ export interface Exporting {
  */
 export async function* exportTokens(
   tools: TokenReading,
-  { caller: asking, filter }: Exporting,
+  { caller: asking, tokensOfBatch, filter }: Exporting,
 ): AsyncGenerator<readonly TokenBody[]> {
   let after: TokenPosition | undefined;
   do {
-    const { bodies, next } = await exportBatch(tools, await asking(), { filter, after });
+    const { bodies, next } = await exportBatch(tools, await asking(), {
+      ...{ filter, after },
+      tokensMax: tokensOfBatch(batchTokensMax),
+    });
     yield bodies;
     after = next;
   } while (after);
@@ -52,6 +57,7 @@ export async function* exportTokens(
 interface BatchToExport {
   readonly filter: TokenFilter;
   readonly after: TokenPosition | undefined;
+  readonly tokensMax: number;
 }
 
 interface ExportBatch {
@@ -63,7 +69,7 @@ interface ExportBatch {
 async function exportBatch(
   tools: TokenReading,
   caller: Caller,
-  { filter, after }: BatchToExport,
+  { filter, after, tokensMax }: BatchToExport,
 ): Promise<ExportBatch> {
   const permission = 'token:read' as const;
   const { store, clock } = tools;
@@ -73,7 +79,7 @@ async function exportBatch(
     await perform({ store, actor: caller, clock, route }, async () => refusal);
   }
   const conditions = conditionsOf(caller, permission, { filter, now });
-  const wanted = { after, tokensMax: batchTokensMax, bytesMax: batchBytesMax };
+  const wanted = { after, tokensMax, bytesMax: batchBytesMax };
   const { rows, next } = await findBatch(store, conditions, wanted);
   const evaluationFor = () => newEvaluation();
   const showing = { rows, permission, through: 'export', now, evaluationFor } as const;

@@ -66,6 +66,7 @@ async function importing(
           return authenticate(tenant.key, origin);
         },
         key: tenant.key,
+        rowsOfPart: (rows: number) => rows,
         count: async (granted) => ({ granted, refusal: undefined }),
         query: {},
         body,

@@ -66,6 +66,7 @@ onBothEngines('an import whose turn has come', (engine) => {
     return importStream(tools, {
       caller: async () => authenticate(key, origin),
       key,
+      rowsOfPart: (rows: number) => rows,
       count: async (granted) => ({ granted, refusal: undefined }),
       query: {},
       body,

@@ -103,6 +103,7 @@ onBothEngines('POST /tokens/bulk', (engine) => {
       .stream({
         caller: async () => authenticate(tenant.key, origin),
         key: tenant.key,
+        rowsOfPart: (rows: number) => rows,
         count: async (granted) => ({ granted, refusal: undefined }),
         query: undefined as never,
         body: endless(),

@@ -10,6 +10,7 @@ import {
   descriptorsKeptBack,
   guardConnections,
 } from '../../src/http/limits/connections.ts';
+import { createReadingCosts } from '../../src/http/limits/reading-costs.ts';
 import { createShares, shareLimits } from '../../src/http/limits/shares.ts';
 import type { RequestShare } from '../../src/http/protocol/request-share.ts';
 import type { Caller } from '../../src/rules/caller.ts';
@@ -307,6 +308,8 @@ test('one address has so many connections; known addresses and trusted proxies h
     isTls: false,
     isTrusted: (address) => address === trusted,
     isIdle: () => true,
+    requestsOf: () => 0,
+    unpaidMs: () => 0,
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
   const { opens } = await listen(t, server);
@@ -335,6 +338,8 @@ test('where a server has all the connections that it takes, the network that has
     isTls: false,
     isTrusted: (address) => address === '127.0.0.9',
     isIdle: (socket) => !busy.has(socket.remotePort),
+    requestsOf: () => 0,
+    unpaidMs: () => 0,
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
   const { opens, sockets } = await listen(t, server);
@@ -366,6 +371,8 @@ test('a connection with a request is ended for others only where its site has mu
     isTls: false,
     isTrusted: () => false,
     isIdle: (socket) => !busy.has(socket.remotePort),
+    requestsOf: () => 0,
+    unpaidMs: () => 0,
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
   });
   const { opens, sockets } = await listen(t, server);
@@ -379,4 +386,48 @@ test('a connection with a request is ended for others only where its site has mu
   assert.equal(left(), 12);
   assert.equal(await opens('127.0.0.3'), false);
   assert.equal(left(), 12);
+});
+
+test('what bytes cost that are no request is charged to their addresses, which drip no longer', async (t) => {
+  const { shares, enter, turns } = fixture();
+  enter('other', other);
+  await turns(1);
+  const server = createServer((_request, response) => response.end());
+  const requests = new Map<number | undefined, number>();
+  server.prependListener('request', ({ socket }) => {
+    requests.set(socket.remotePort, (requests.get(socket.remotePort) ?? 0) + 1);
+  });
+  let unpaid = 0;
+  const ended: string[] = [];
+  const sockets = new Map<Socket, string>();
+  const reading = createReadingCosts({
+    unpaidMs: () => unpaid,
+    charge: shares.connect,
+    requestsOf: (socket) => requests.get(socket.remotePort) ?? 0,
+    isIdle: () => true,
+    end: (socket) => ended.push(sockets.get(socket) ?? ''),
+  });
+  let received = Promise.withResolvers<void>();
+  server.on('connection', (socket) => {
+    const address = socket.remoteAddress ?? '';
+    sockets.set(socket, address);
+    reading.watch(socket, address);
+  });
+  const { opens, sockets: clients } = await listen(t, server);
+  for (const address of ['127.0.0.2', '127.0.0.3']) assert.equal(await opens(address), true);
+  const [dripping, asking] = clients as [Socket, Socket];
+  const dripped = () => [...sockets.keys()].reduce((sum, socket) => sum + socket.bytesRead, 0);
+  for (let check = 0; check < 8; check += 1) {
+    const before = dripped();
+    received = Promise.withResolvers();
+    asking.once('data', () => received.resolve());
+    asking.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    dripping.write(check === 0 ? 'GET / HTTP/1.1\r\na: ' : 'x');
+    await received.promise;
+    while (dripped() < before + 28) await nextTurn();
+    unpaid += 60;
+    reading.check();
+    enter('other', other);
+  }
+  assert.ok(ended.length > 0 && ended.every((address) => address === '127.0.0.2'), String(ended));
 });

@@ -21,7 +21,8 @@ function refusals(queue: Queue, weights: readonly number[]): number {
       assert.ok(error instanceof VaultError && error.code === 'overloaded');
       refused += 1;
     };
-    queue.push({ change, weight: { rows: 1, bytes }, giveUpAt, resolve: () => undefined, reject });
+    const weight = { rows: 1, bytes };
+    queue.push({ caller: 'one', change, weight, giveUpAt, resolve: () => undefined, reject });
   }
   return refused;
 }
@@ -67,4 +68,35 @@ test('what is larger than the bound is taken where nothing waits, and nothing be
   const queue = new Queue();
   assert.equal(refusals(queue, [waitingMax.bytes + 1]), 0);
   assert.equal(refusals(queue, [0]), 1);
+});
+
+test('a caller with many changes, or with large ones, does not hold up the change of another', () => {
+  for (const [count, rows] of [
+    [5_000, 1],
+    [500, groupMax.rowsBesideOthers],
+  ] as const) {
+    const queue = new Queue();
+    const push = (caller: string, at: number, ofRows: number) => {
+      const weight = { rows: ofRows, bytes: 100 };
+      const settle = { resolve: () => undefined, reject: assert.fail };
+      queue.push({ caller, change, weight, giveUpAt: giveUpAt + at, ...settle });
+    };
+    for (let at = 0; at < count; at += 1) push('hostile', at, rows);
+    queue.takeGroup();
+    push('other', count, 1);
+    const group = queue.takeGroup();
+    assert.ok(group.some(({ caller }) => caller === 'other'));
+    const all = group.reduce((sum, { weight }) => sum + weight.rows, 0);
+    assert.ok(all <= groupMax.rowsBesideOthers, `${all} rows`);
+    const places = group.map((one) => one.giveUpAt);
+    assert.deepEqual(
+      places,
+      places.toSorted((a, b) => a - b),
+    );
+    let left = count;
+    for (let some = queue.takeGroup(); some.length > 0; some = queue.takeGroup()) {
+      left -= some.length;
+    }
+    assert.ok(queue.isEmpty && left < count);
+  }
 });

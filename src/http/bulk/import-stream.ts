@@ -90,7 +90,8 @@ async function* workOn(
   const run = beginImport(tools);
   let before: Promise<unknown> = Promise.resolve();
   let following = 1;
-  for await (const lines of linesOf(readUntilClosed(request.body, held), bodyBytesMax)) {
+  const received = linesOf(readUntilClosed(request.body, held), bodyBytesMax);
+  for await (const lines of partsOf(received, request)) {
     const first = following;
     following += lines.length;
     const sent = numbered(lines, first);
@@ -113,6 +114,20 @@ async function* workOn(
     before = Promise.all([before, response]);
     before.catch(nothing);
     yield { response };
+  }
+}
+
+/** No part has more lines than its caller's share has time for. */
+async function* partsOf(
+  received: AsyncIterable<readonly BodyLine[]>,
+  { rowsOfPart }: ImportRequest,
+): AsyncGenerator<readonly BodyLine[]> {
+  for await (const lines of received) {
+    for (let at = 0; at < lines.length; ) {
+      const end = at + rowsOfPart(lines.length - at);
+      yield lines.slice(at, end);
+      at = end;
+    }
   }
 }
 

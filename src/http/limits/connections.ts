@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { Heap } from '../../base/heap.ts';
 import { networksOf } from '../../base/network.ts';
 import type { Log } from '../../base/telemetry/log.ts';
+import { createReadingCosts, readingCheckMs } from './reading-costs.ts';
 import type { Shares } from './shares.ts';
 
 /** Descriptors reserved at least: for the database, calls to other hosts, and processes of code. */
@@ -69,6 +70,10 @@ export interface ConnectionGuarding {
   readonly isTrusted: (address: string) => boolean;
   /** Whether no request of the connection is being handled. */
   readonly isIdle: (socket: Socket) => boolean;
+  /** How many requests have come on the connection. */
+  readonly requestsOf: (socket: Socket) => number;
+  /** Processor time of this thread, in milliseconds, that no request has paid for. */
+  readonly unpaidMs: () => number;
   readonly log: Log;
 }
 
@@ -106,6 +111,18 @@ export function guardConnections(server: Server, guarding: ConnectionGuarding): 
   const ms = isTls ? connectMs.tls : connectMs.plain;
   const allMax = limits.all === undefined ? undefined : limits.all - roomOf(limits.all);
   let all = 0;
+  const reading = createReadingCosts({
+    ...guarding,
+    charge: shares.connect,
+    end: (socket) => {
+      log.debug('connection cut', {
+        reason: 'it sends no request, and its address has used its part',
+      });
+      socket.resetAndDestroy();
+    },
+  });
+  const checks = setInterval(reading.check, readingCheckMs).unref();
+  server.once('close', () => clearInterval(checks));
 
   function admit(socket: Socket): boolean {
     const address = socket.remoteAddress ?? '';
@@ -128,7 +145,10 @@ export function guardConnections(server: Server, guarding: ConnectionGuarding): 
   ): boolean {
     if (allMax !== undefined && all >= allMax && !makeRoom(has)) return false;
     all += 1;
-    if (from) add(socket, from);
+    if (from) {
+      add(socket, from);
+      reading.watch(socket, socket.remoteAddress ?? '');
+    }
     socket.once('close', () => {
       if (!gone.delete(socket)) leave(socket, from);
     });

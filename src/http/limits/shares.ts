@@ -1,5 +1,6 @@
 /** What each caller may have of a thread's processor time, memory and slots: the policy of admission to all routes. */
 
+import { setImmediate } from 'node:timers/promises';
 import {
   type AdmissionRefusal,
   type AdmittedEntrant,
@@ -14,9 +15,13 @@ import { type SlowClient, SlowClients, type Watched } from '../../base/slow-clie
 import { type Caller, isOfServer } from '../../rules/caller.ts';
 import { connectionEnded } from '../protocol/body.ts';
 import type { RequestShare } from '../protocol/request-share.ts';
+import { PartRows } from './part-rows.ts';
 
 /** Estimated milliseconds of work that begin in one turn of the event loop. */
 const turnMsMax = 2;
+
+/** How long a part of a stream takes. Of a party without competitors, large parts cost less in all. */
+const partMs = { shared: 2, alone: 16 } as const;
 
 /** How long a request waits for its turn before it is refused. */
 export const waitMsMax = 10 * second;
@@ -172,7 +177,7 @@ export function createShares(now = () => performance.now()): Shares {
       const holder = key === undefined ? undefined : holders.get(key);
       return admission.enter(partyOf(holder, client), {
         begin: (admitted) =>
-          begin(new ShareOfRequest({ admitted, client, holder, slowClients, settle })),
+          begin(new ShareOfRequest({ admitted, client, holder, slowClients, settle, admission })),
         refuse: (refusal) => refuse(refused(refusal)),
       });
     },
@@ -202,6 +207,7 @@ function isCrowded(party: Party): boolean {
 }
 
 interface ShareOptions {
+  readonly admission: FairAdmission;
   readonly admitted: AdmittedEntrant;
   readonly client: RequestClient;
   /** As far as it was known before. */
@@ -223,10 +229,13 @@ class ShareOfRequest implements RequestShare {
   #underWay: (ShareOptions & { readonly watched: Watched }) | undefined;
   #hasLeft = false;
   #isDone = false;
+  readonly #admission: FairAdmission;
+  #partRows: PartRows | undefined;
 
   constructor(options: ShareOptions) {
-    const { admitted, client, slowClients } = options;
+    const { admitted, client, slowClients, admission } = options;
     this.#admitted = admitted;
+    this.#admission = admission;
     this.#underWay = { ...options, watched: slowClients.watch(admitted, client) };
   }
 
@@ -254,6 +263,30 @@ class ShareOfRequest implements RequestShare {
       if (refusal === undefined) return;
       if (refusal !== 'waited too long') throw refused(refusal);
     }
+  }
+
+  nextStep(): Promise<void> | undefined {
+    return this.#admitted.continue()?.then((refusal) => this.#stepAfter(refusal));
+  }
+
+  /** There is no room to wait, or the wait was long: it waits again, because no other work could be done for it. */
+  async #stepAfter(first: AdmissionRefusal | undefined): Promise<void> {
+    for (let refusal = first; refusal; refusal = await this.#admitted.continue()) {
+      if (refusal === 'too many wait') await setImmediate();
+    }
+  }
+
+  get isAlone(): boolean {
+    return !this.#admission.isShared;
+  }
+
+  rowsOfPart(rowsMax: number): number {
+    this.#partRows ??= new PartRows();
+    return this.#partRows.next({
+      cost: this.#admitted.cost,
+      msMax: this.isAlone ? partMs.alone : partMs.shared,
+      rowsMax,
+    });
   }
 
   settle(caller: Caller | undefined): void {

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 const waitingMax = 64;
 
 interface Turns {
+  requests: number;
   last: ServerResponse;
   waiting: number;
 }
@@ -15,6 +16,8 @@ export interface PipelinedRequests {
   take(request: IncomingMessage, response: ServerResponse, begin: () => void): void;
   /** Whether all responses of the connection are done. @param socket under TLS the one below it. */
   isIdle(socket: Socket): boolean;
+  /** How many requests of the connection have come. @param socket as above. */
+  requestsOf(socket: Socket): number;
 }
 
 export interface PipeliningOptions {
@@ -34,12 +37,13 @@ export function createPipelining({ onAhead = nothing }: PipeliningOptions = {}):
       const connection = connectionOf(socket);
       const turns = connections.get(connection);
       if (turns === undefined) {
-        connections.set(connection, { last: response, waiting: 0 });
+        connections.set(connection, { requests: 1, last: response, waiting: 0 });
         begin();
         return;
       }
       const before = turns.last;
       turns.last = response;
+      turns.requests += 1;
       if (before.closed) {
         begin();
         return;
@@ -58,6 +62,7 @@ export function createPipelining({ onAhead = nothing }: PipeliningOptions = {}):
       }
     },
     isIdle: (socket) => connections.get(socket)?.last.closed !== false,
+    requestsOf: (socket) => connections.get(socket)?.requests ?? 0,
   };
 }
 

@@ -15,6 +15,15 @@ export interface RequestShare {
   turn(): Promise<void> | undefined;
   /** The same for a part of a stream that has begun, which waits for as long as its client does. */
   turnOfPart(): Promise<void>;
+  /**
+   * Resolves when work that has begun may continue, which it does even after its client has left. `undefined` where
+   * that is now.
+   */
+  nextStep(): Promise<void> | undefined;
+  /** Whether no other caller was active recently. */
+  readonly isAlone: boolean;
+  /** How many rows the next part of a stream may have, from 1 to `rowsMax`: as many as one turn has time for. */
+  rowsOfPart(rowsMax: number): number;
   /** Once its key is known to be valid, or not. */
   settle(caller: Caller | undefined): void;
   /** Its client has its response or has left: it gets no turn any more. */

@@ -71,6 +71,8 @@ export interface StreamRequest<Q> {
    * Throws once the caller would be refused, and once the server stops.
    */
   readonly caller: () => Promise<Caller>;
+  /** How many rows the next part may have, from 1 to `rowsMax`. Asked once at the beginning of each part. */
+  readonly rowsOfPart: (rowsMax: number) => number;
   /** The key that authenticated the caller, with which another thread can authenticate it again. */
   readonly key: string | undefined;
   /** Counts lines of the body against the rate limits of public keys. */

@@ -1,4 +1,5 @@
 /** Streams: responses that leave in parts, those of lines while their request may still be arriving. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { VaultError } from '../../base/errors.ts';
@@ -96,12 +97,13 @@ export function createStreaming(options: StreamingOptions): Streaming {
         if (stopping.aborted) throw serverStops();
         return caller();
       },
+      rowsOfPart: (rowsMax: number) => context.share?.rowsOfPart(rowsMax) ?? rowsMax,
       key,
       count,
       query: context.query as never,
       body: progress.sentBy(context.request.socket, bodyOf(context)),
     };
-    return route.stream(asked)[Symbol.asyncIterator]();
+    return ofRequest(route.stream(asked)[Symbol.asyncIterator]());
   }
 
   return {
@@ -133,7 +135,7 @@ export function createStreaming(options: StreamingOptions): Streaming {
         context.stream(200, jsonMediaType, Readable.from([]));
         return;
       }
-      const parts = textOfList(response);
+      const parts = ofRequest(textOfList(response));
       begin(context, () => parts.return?.(undefined));
       const first = await parts.next().catch((error) => {
         throw failureOf(error, context);
@@ -143,6 +145,17 @@ export function createStreaming(options: StreamingOptions): Streaming {
     },
   };
 }
+
+/** What asks for the next part is a connection that has room again: whose request it is says the first call alone. */
+function ofRequest<T>(parts: AsyncIterator<T>): AsyncIterator<T> {
+  const inContext = AsyncLocalStorage.snapshot();
+  return {
+    next: () => inContext(() => parts.next()),
+    return: () => inContext(() => parts.return?.(undefined) ?? ended),
+  };
+}
+
+const ended = Promise.resolve({ done: true, value: undefined } as const);
 
 /** With a higher mark the next part would be made before the previous one was read. */
 function readableOf(parts: AsyncIterable<Buffer>): Readable {

@@ -97,12 +97,12 @@ export function createLane(
     scheduled = true;
   }
 
-  function wait(flat: () => FlatChange): Promise<CommitOutcome> {
+  function wait(caller: string, flat: () => FlatChange): Promise<CommitOutcome> {
     return new Promise((resolve, reject) => {
       if (closed) throw unavailable('the store is closed');
       const change = flat();
       const giveUpAt = monotonicMs() + waitMsMax;
-      accept({ change, weight: weightOf(change), giveUpAt, resolve, reject });
+      accept({ caller, change, weight: weightOf(change), giveUpAt, resolve, reject });
     });
   }
 
@@ -110,14 +110,18 @@ export function createLane(
     get backlog() {
       return queue.backlog;
     },
-    commit: (change) => wait(() => flatten(change)),
-    record: (work) => wait(() => flattenBookkeeping(work)),
+    commit: (change) => wait(callerOf(change), () => flatten(change)),
+    record: (work) => wait('', () => flattenBookkeeping(work)),
     close: async () => {
       closed = true;
       if (queue.isEmpty && running === 0) return;
       await new Promise<void>((resolve) => onDrained.push(resolve));
     },
   };
+}
+
+function callerOf({ entries: [{ tenant_id, actor_id }] }: Change): string {
+  return `${tenant_id} ${actor_id ?? ''}`;
 }
 
 /** Begins when the group does; what it returns is called with its outcomes, or none where all of it failed. */
