@@ -146,6 +146,7 @@ export function systemEntry<E extends Entity>(
     disclosure: null,
     origin: null,
     trace_id: null,
+    ...(fact.event && { event: fact.event }),
   };
 }
 

@@ -69,7 +69,7 @@ export async function beginDueRotation(
   const fact = { entity: 'keyring', id: tenant, operation: 'rotate' } as const;
   const event = { keyring: { purpose } };
   const entry = systemEntry({ tenant, at: tools.clock.now(), ...fact, event });
-  return (await rotationBegun(tools, { tenant, purpose, entry: { ...entry, event } }))?.change;
+  return (await rotationBegun(tools, { tenant, purpose, entry }))?.change;
 }
 
 interface RequestedRotation {
