@@ -73,6 +73,7 @@ export function remoteUnavailable(origin: string, problem: string, cause?: unkno
   return new VaultError('unavailable', {
     public: 'The root key of this vault is temporarily unavailable.',
     internal: `the root key (${origin}) ${problem}`,
+    headers: { 'retry-after': '1' },
     cause,
   });
 }
