@@ -1,0 +1,37 @@
+/** kill -9 at any moment of a restore: nothing half is served, and the next restore brings everything. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { backedUp, filledVault, restore, rowsIn } from '../support/backups.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
+import { beginCommand, environmentOf, runCommand } from '../support/process.ts';
+import { casesOf, seeded } from '../support/random.ts';
+
+/** About as long as a restore takes. */
+const killedWithinMs = 1_500;
+
+onBothEngines('a restore that is killed', (engine) => {
+  test('leaves a place that is empty, refused or complete', async (t) => {
+    const below = seeded(t);
+    const vault = await filledVault(t, engine.name);
+    const directory = await backedUp(t, vault);
+    const before = await rowsIn(vault.engine, vault.place);
+    for (let index = 0; index < casesOf({ all: 8, drawn: 3 }); index++) {
+      const place = await engine.place(t);
+      const environment = environmentOf(place, vault.rootKey);
+      const command = beginCommand(t, ['restore', directory], environment);
+      const until = performance.now() + below(killedWithinMs);
+      while (performance.now() < until) await nextLook();
+      await command.kill();
+      const again = await restore(directory, place, vault.rootKey);
+      if (again.code !== 0) assert.match(again.stderr, /not empty/, 'the killed one had finished');
+      const rows = new Set(await rowsIn(engine, place));
+      assert.deepEqual(
+        before.filter((row) => !rows.has(row)),
+        [],
+      );
+      const intact = await runCommand(['logs', 'verify', '--state'], environment);
+      assert.equal(intact.code, 0, intact.stdout + intact.stderr);
+    }
+  });
+});
