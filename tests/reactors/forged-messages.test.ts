@@ -65,6 +65,7 @@ const thenStay = 'for (;;) wait();';
 const forged: Readonly<Record<string, string>> = {
   'a kind that does not exist': "send(99, 'x');",
   'a message to the child': "send(kinds.call, '{}');",
+  'that it waits again, without a reply': "send(kinds.waiting, '0'); send(kinds.waiting, '0');",
   'a length of four gigabytes': "send(kinds.log, 'x', 0xffffffff);",
   'a log line that is too long': "send(kinds.log, 'x', 70000);",
   'a request that is too large': `send(kinds.request, 'x', ${3 * limits.requestBytesMax});`,

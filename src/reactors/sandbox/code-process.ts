@@ -100,6 +100,8 @@ class StartedProcess implements CodeProcess {
   isAlive = true;
   /** Replies that were written, to any call. */
   #replies = 0;
+  /** How often the child said that it waits, in any call. */
+  #waits = 0;
   calls = 0;
   wasHeard = false;
 
@@ -248,8 +250,16 @@ class StartedProcess implements CodeProcess {
     );
   }
 
-  /** A reply that was sent meanwhile cancels the wait. */
+  /**
+   * A reply that was sent meanwhile cancels the wait. The child waits once for each reply, and once more in each call:
+   * one that says so more often only keeps this thread busy.
+   */
   #takeWaiting({ call }: RunningCall, payload: Buffer): void {
+    this.#waits += 1;
+    if (this.#waits > this.#replies + this.calls) {
+      this.#fail('crashed');
+      return;
+    }
     if (Number(payload.toString('latin1')) === this.#replies) call.onWaiting();
   }
 

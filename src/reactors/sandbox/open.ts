@@ -26,14 +26,16 @@ export interface SandboxOptions {
   readonly processes?: ProcessBudget | undefined;
   /** Called each time the system refuses to lower the priority of code. */
   readonly onPriorityRefused?: () => void;
+  /** A monotonic clock in milliseconds, by which tenants are forgiven what they have computed. */
+  readonly now?: () => number;
 }
 
 /** @param isolation used for every process while the sandbox is open. */
 export function openSandbox(
   isolation: Isolation,
-  { bounds = {}, processes, onPriorityRefused }: SandboxOptions = {},
+  { bounds = {}, processes, onPriorityRefused, now }: SandboxOptions = {},
 ): Sandbox {
-  const options = { isolation, onPriorityRefused };
+  const options = { isolation, onPriorityRefused, now };
   const calls = createPool({
     ...options,
     bounds: { ...poolLimits, ...bounds },

@@ -73,6 +73,8 @@ export interface ProcessPoolOptions {
   readonly processes?: ProcessShare | undefined;
   /** Called when the system refuses to lower the priority of a process. */
   readonly onPriorityRefused?: (() => void) | undefined;
+  /** A monotonic clock in milliseconds, by which the use of processors is forgiven. */
+  readonly now?: (() => number) | undefined;
 }
 
 /** The delay between a call and its garbage collection, which the next call should not wait for. */
@@ -394,7 +396,8 @@ class StartedPool implements ProcessPool {
     for (const [one, { isUnused }] of this.#shares) {
       if (isUnused && !held.has(one)) this.#shares.delete(one);
     }
-    const share = this.#shares.get(tenant) ?? new ProcessorShare(() => this.#serveWaiting());
+    const share =
+      this.#shares.get(tenant) ?? new ProcessorShare(() => this.#serveWaiting(), this.#options.now);
     this.#shares.set(tenant, share);
     return share;
   }

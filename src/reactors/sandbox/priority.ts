@@ -21,18 +21,24 @@ const msPerTick = 10;
 /** The processor time of a tenant's processes. The charge decays over time. */
 export class ProcessorShare {
   #usedMs = 0;
-  #at = performance.now();
+  #at: number;
+  readonly #now: () => number;
   readonly #onSpent: () => void;
 
-  /** @param onSpent is called each time the share is used up. */
-  constructor(onSpent: () => void = () => undefined) {
+  /**
+   * @param onSpent is called each time the share is used up.
+   * @param now a monotonic clock in milliseconds, by which the charge decays.
+   */
+  constructor(onSpent: () => void = () => undefined, now = () => performance.now()) {
     this.#onSpent = onSpent;
+    this.#now = now;
+    this.#at = now();
   }
 
   use(ms: number): void {
     const wasSpent = this.isSpent;
     this.#usedMs = this.#unforgivenMs + ms;
-    this.#at = performance.now();
+    this.#at = this.#now();
     if (this.isSpent && !wasSpent) this.#onSpent();
   }
 
@@ -45,7 +51,7 @@ export class ProcessorShare {
   }
 
   get #unforgivenMs(): number {
-    return Math.max(0, this.#usedMs - (performance.now() - this.#at) * shareOfCore);
+    return Math.max(0, this.#usedMs - (this.#now() - this.#at) * shareOfCore);
   }
 }
 
