@@ -126,6 +126,7 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     const orders = [
       ...['X-Accel-Redirect', '/tokens', 'x-accel-expires', '60', 'X-Sendfile', '/etc/passwd'],
       ...['X-LIGHTTPD-send-file', '/etc/passwd', 'X-LiteSpeed-Location', '/tokens'],
+      ...['Link', '</proxy/{{ config: NAME }}>; rel=preload'],
       ...['X-Reproxy-URL', 'http://127.0.0.1/', 'X-Envoy-Immediate-Health-Check-Fail', 'true'],
     ];
     destination.behave(answer(200, [...orders, 'X-Own', 'yes'], 'text'));

@@ -9,15 +9,16 @@ import { hasExpressions } from '../../expressions/request-parts/forms.ts';
  */
 const obeyed = /^x-(?:accel|envoy|lighttpd|litespeed|reproxy|sendfile)/i;
 
-/** Most clients follow a redirect at once, with their API key. */
-const followed = /^(?:location|refresh)$/i;
+/** Most clients follow a redirect at once, with their API key, and browsers fetch what `Link` names. */
+const followed = /^(?:location|refresh|link)$/i;
 
 /** Clients leave these out of a URL. */
 const ignoredInUrls = /[\t\r\n]/g;
 
 /**
- * True for a header that servers in front of the vault obey, and for a redirect with an expression: where it leads to
- * the vault, the expression would be evaluated for the caller, and the values sent to a path that is not the caller's.
+ * True for a header that servers in front of the vault obey, and for a redirect or link with an expression: where it
+ * leads to the vault, the expression would be evaluated for the caller, and the values sent to a path that is not the
+ * caller's.
  */
 export function directsCaller(name: string, value: string): boolean {
   if (obeyed.test(name)) return true;
