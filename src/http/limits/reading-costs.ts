@@ -12,7 +12,7 @@ const unpaidMsMin = 2;
 const dripsMax = 4;
 
 /** As libuv counts. The property of the socket counts other bytes under TLS. */
-interface SocketHandle {
+interface ReadingHandle {
   readonly bytesRead: number;
 }
 
@@ -83,5 +83,5 @@ export function createReadingCosts(options: ReadingCostsOptions): ReadingCosts {
 }
 
 function bytesReadOf(socket: Socket): number {
-  return (socket as Socket & { readonly _handle?: SocketHandle | null })._handle?.bytesRead ?? 0;
+  return (socket as Socket & { readonly _handle?: ReadingHandle | null })._handle?.bytesRead ?? 0;
 }
