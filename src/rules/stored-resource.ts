@@ -112,7 +112,7 @@ async function currentRow<T extends ResourceTable>(
   return row;
 }
 
-type NounOf<T extends ListedTable> = (typeof explainedTables)[T]['entity'];
+type NounOf<T extends ShownTable> = (typeof explainedTables)[T]['entity'];
 
 /** The row as entries of the log call it. */
 function named<T extends ResourceTable>(table: T, row: Row<T> | Unproven<T>) {
@@ -192,32 +192,32 @@ export interface ListTools {
   readonly quarantine: Quarantine;
 }
 
-export interface ListedRows<T extends ListedTable> {
+export interface ListedRows<T extends ShownTable> {
   readonly table: T;
   readonly found: readonly RowFromStore<T>[];
   /** @throws VaultError `integrity` when what belongs to the row was altered. */
   show(row: Row<T>): object | Promise<object>;
 }
 
-type ListedTable = ResourceTable | 'sessions';
+type ShownTable = ResourceTable | 'sessions';
 
-type Entries = readonly [LogEntry, ...LogEntry[]];
+type ListEntries = readonly [LogEntry, ...LogEntry[]];
 
 /**
  * A list of resources and its entries. What was altered outside the vault is left out, and an entry records that it
  * was altered: one row never hides the others.
  */
-export async function listed<T extends ListedTable>(
+export async function listed<T extends ShownTable>(
   { clock, quarantine }: ListTools,
   caller: Caller,
   { table, found, show }: ListedRows<T>,
-): Promise<{ readonly data: readonly object[]; readonly entries: Entries }> {
+): Promise<{ readonly data: readonly object[]; readonly entries: ListEntries }> {
   const { tenant } = caller;
   const { rows, altered } = quarantine.proven(tenant, table, found);
   const shown = await Promise.all(rows.map((row) => quarantine.fetch(async () => show(row))));
   const unshown = rows.filter((_, at) => shown[at] === undefined);
   const now = clock.now();
-  const { entity } = explainedTables[table] as { readonly entity: NounOf<ListedTable> };
+  const { entity } = explainedTables[table] as { readonly entity: NounOf<ShownTable> };
   const names = [...altered, ...unshown.map((row) => nameOf(table, row as RowFromStore<T>))];
   return {
     data: shown.filter((one) => one !== undefined),
