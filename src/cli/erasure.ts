@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { viewErasure } from '../audit/erasure.ts';
 import { type ErasureReceipt, openErasure } from '../audit/statements.ts';
 import { formatTimestamp } from '../base/dates.ts';
+import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { type Command, jsonFlag, print, repeated, required } from './terminal/command.ts';
 import { publicKeyFlag, readTrustedKey } from './terminal/public-key.ts';
@@ -44,12 +45,22 @@ export const erasureVerify: Command = {
   },
 };
 
-/** @throws Error when the file is not a JSON object. */
+/** @throws VaultError when the file is not a JSON object. */
 function readReceiptFile(name: string): JsonObject {
-  const parsed: unknown = JSON.parse(readFileSync(name === '-' ? 0 : name, 'utf8'));
+  const parsed = parsedJson(readFileSync(name === '-' ? 0 : name, 'utf8'));
   const receipt = isObject(parsed) && isObject(parsed['receipt']) ? parsed['receipt'] : parsed;
   if (isObject(receipt)) return receipt;
-  throw new Error('The file does not contain a receipt: it must be a JSON object.');
+  throw new VaultError('malformed_request', {
+    public: 'The file does not contain a receipt: it must be a JSON object.',
+  });
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 interface Examined {

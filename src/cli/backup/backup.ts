@@ -6,7 +6,7 @@ import { openBackedUp } from '../../store/open/read-only.ts';
 import { BackupError, backUpSqlite } from '../../store/sqlite/backup.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
-import { grouped, startProgress } from '../terminal/progress.ts';
+import { counted, startProgress } from '../terminal/progress.ts';
 import { contentOf, type Manifest, manifestFile, writeManifest } from './manifest.ts';
 import { directoryNamed, prune } from './prune.ts';
 
@@ -49,7 +49,7 @@ export const backupCommand: Command = {
         removed,
       },
       line: [
-        `The database was copied to ${directory} (${grouped(rows)} rows).`,
+        `The database was copied to ${directory} (${counted(rows, 'row')}).`,
         ...removed.map((one) => `Removed the older backup ${one}.`),
         `The root key is not in it. Back it up separately: ${rootKey}`,
       ].join('\n'),

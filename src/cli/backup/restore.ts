@@ -10,7 +10,7 @@ import { RestoreError } from '../../store/restore-error.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { restoreSqlite } from '../../store/sqlite/restore.ts';
 import { type Command, jsonFlag, print, UsageError } from '../terminal/command.ts';
-import { grouped, startProgress } from '../terminal/progress.ts';
+import { counted, startProgress } from '../terminal/progress.ts';
 import { digestOf, type LogHead, type Manifest } from './manifest.ts';
 import {
   findingsIn,
@@ -57,8 +57,8 @@ export const restoreCommand: Command = {
     print(flags, {
       json: { directory, restored: !isDry, created_at, engine, vault_id, rows, tenants },
       line: isDry
-        ? `The backup of ${created_at} is complete and can be restored (${grouped(rows)} rows).`
-        : `The vault is restored as of ${created_at} (${grouped(rows)} rows). What was committed since is gone: see ` +
+        ? `The backup of ${created_at} is complete and can be restored (${counted(rows, 'row')}).`
+        : `The vault is restored as of ${created_at} (${counted(rows, 'row')}). What was committed since is gone: see ` +
           'docs/operate.md before you start it.',
     });
     return 0;

@@ -5,6 +5,7 @@ import { VaultError } from '../../base/errors.ts';
 import { perform } from '../../rules/operation.ts';
 import { type Command, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
+import { counted } from '../terminal/progress.ts';
 import { operatorsOf, someTenantFlag } from './tenants.ts';
 
 export const keysDestroy: Command = {
@@ -47,7 +48,7 @@ export const keysDestroy: Command = {
       if (refusal !== undefined) throw refusal;
       print(flags, {
         json: { purpose, version, tenants: destroyed },
-        line: `Destroyed version ${version} of the ${purpose} key of ${destroyed.length} tenants.`,
+        line: `Destroyed version ${version} of the ${purpose} key of ${counted(destroyed.length, 'tenant')}.`,
       });
       return 0;
     });

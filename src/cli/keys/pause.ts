@@ -4,6 +4,7 @@ import { pauseRotations } from '../../access/key-rotations/rotation.ts';
 import { perform } from '../../rules/operation.ts';
 import { type Command, jsonFlag, print } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
+import { counted } from '../terminal/progress.ts';
 import { operatorsOf, someTenantFlag } from './tenants.ts';
 
 function pausing(isPaused: boolean): Command {
@@ -25,7 +26,7 @@ function pausing(isPaused: boolean): Command {
           line:
             concerned.length === 0
               ? 'No rotation of keys is under way.'
-              : `${done} the rotations of keys of ${concerned.length} tenants.`,
+              : `${done} the rotations of keys of ${counted(concerned.length, 'tenant')}.`,
         });
         return 0;
       }),

@@ -6,7 +6,7 @@ import { shamirName } from '../../keys/root/shamir.ts';
 import type { Vault } from '../../runtime/open-vault.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
-import { grouped, startProgress } from '../terminal/progress.ts';
+import { counted, startProgress } from '../terminal/progress.ts';
 import { type NewShares, newShares, shareCountOf } from './new-shares.ts';
 
 export const keysRotateRoot: Command = {
@@ -50,9 +50,9 @@ export const keysRotateRoot: Command = {
             json: { source, key_id: keyId, version, generation, tenants, unreadable },
             line: [
               `The root key is now ${keyId} of the source ${source}, and nothing opens with the one before.`,
-              `Keys of ${grouped(tenants)} tenants were sealed again.`,
+              `The keys of ${counted(tenants, 'tenant')} were sealed again.`,
               ...(unreadable > 0
-                ? [`The keys of ${grouped(unreadable)} tenants were altered outside the vault.`]
+                ? [`The keys of ${counted(unreadable, 'tenant')} were altered outside the vault.`]
                 : []),
               made?.isPrinted
                 ? 'Hand out the shares, set STRONGROOM_ROOT_KEY_SOURCE=shamir, and destroy copies of the key before.'

@@ -14,7 +14,7 @@ import type { RotatedPurpose } from '../../store/key-tables.ts';
 import { DirectoryLockedError, lockDirectory } from '../../store/sqlite/directory-lock.ts';
 import { type Command, jsonFlag, print } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
-import { grouped, type Progress, startProgress } from '../terminal/progress.ts';
+import { counted, type Progress, startProgress } from '../terminal/progress.ts';
 import { operatorsOf, someTenantFlag } from './tenants.ts';
 
 const lookMs = second / 4;
@@ -55,11 +55,9 @@ export function keysRotate(purpose: RotatedPurpose): Command {
         print(flags, {
           json: { rotations: shown },
           line: [
-            `The ${purpose} keys of ${grouped(tenants.size)} tenants are new; ${grouped(rows)} rows were sealed again.`,
+            `The ${purpose} keys of ${counted(tenants.size, 'tenant')} are new; sealed again: ${counted(rows, 'row')}.`,
             ...(unreadable > 0
-              ? [
-                  `${grouped(unreadable)} rows were altered outside the vault, and are as they were.`,
-                ]
+              ? [`Altered outside the vault, and left as they were: ${counted(unreadable, 'row')}.`]
               : []),
             'See the earlier versions with "strongroom keys list"; those without rows can be destroyed.',
           ].join('\n'),

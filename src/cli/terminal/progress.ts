@@ -48,3 +48,8 @@ function barOf(part: number): string {
 export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
+
+/** The count with its noun, such as `1 row` and `2,000 rows`. */
+export function counted(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
