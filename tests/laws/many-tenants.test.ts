@@ -48,6 +48,8 @@ async function readAtStart(vault: TestVault) {
   await bootstrap(tools, { tenant: 'default', type: 'test', key: undefined });
   const timer = { now: () => 0, pause: async () => undefined };
   for (const job of jobsOf({ ...tools, timer }, undefined, vault.running.vault.reactorRuns)) {
+    // Once a day it reads everything, at a pace of its own, and opens no keyring for that.
+    if (job.name === 'recount stored bytes') continue;
     await job.run(new AbortController().signal);
   }
   const { queries, rows, tenants } = read;

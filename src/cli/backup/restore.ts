@@ -58,8 +58,8 @@ export const restoreCommand: Command = {
       json: { directory, restored: !isDry, created_at, engine, vault_id, rows, tenants },
       line: isDry
         ? `The backup of ${created_at} is complete and can be restored (${counted(rows, 'row')}).`
-        : `The vault is restored as of ${created_at} (${counted(rows, 'row')}). What was committed since is gone: see ` +
-          'docs/operate.md before you start it.',
+        : `The vault is restored as of ${created_at} (${counted(rows, 'row')}). What was committed since ` +
+          'is gone: see docs/operate.md before you start it.',
     });
     return 0;
   },

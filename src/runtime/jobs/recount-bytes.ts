@@ -9,7 +9,6 @@
 import { day, minute } from '../../base/clock.ts';
 import { type ApplicationId, parseUuid, type TenantId } from '../../base/ids.ts';
 import { alteredOutside, systemEntry } from '../../rules/log-entries.ts';
-import type { Tenant } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import { type CountedName, countedTables } from '../../store/migrations/stored-sizes.ts';
 import { createFailures } from '../../store/per-tenant/failures.ts';
@@ -60,8 +59,7 @@ export function recountBytes(tools: RecountTools): Job {
       const page = await store.select(nextTenantWithLogs('tenants', after, tenantsPerPage));
       for (const { tenant_id } of page) {
         await failures.attempt(async () => {
-          const tenant = await tools.tenants.find(tenant_id);
-          if (tenant) corrected += await recountTenant(tools, tenant, stopping);
+          corrected += await recountTenant(tools, tenant_id, stopping);
         });
         if (stopping.aborted) return corrected;
         after = tenant_id;
@@ -80,27 +78,27 @@ export function recountBytes(tools: RecountTools): Job {
 /** @returns how many counters were corrected. */
 async function recountTenant(
   tools: RecountTools,
-  tenant: Tenant,
+  tenant: TenantId,
   stopping: AbortSignal,
 ): Promise<number> {
   const pace = createPace(stopping, tools.timer);
   let corrected = await removeImpossible(tools, tenant);
   for (let attempt = 0; attempt < attemptsMax && !stopping.aborted; attempt++) {
     const differences = await tools.store.snapshot((scan) =>
-      differencesOf({ rowsMax: rowsPerPage, ...tools, scan, tenant: tenant.id, pace, stopping }),
+      differencesOf({ rowsMax: rowsPerPage, ...tools, scan, tenant, pace, stopping }),
     );
     if (stopping.aborted || differences === undefined || differences.length === 0) break;
     corrected += await correct(tools, tenant, differences);
   }
-  if (corrected > 0) tools.onCorrected?.(tenant.id);
+  if (corrected > 0) tools.onCorrected?.(tenant);
   return corrected;
 }
 
 /** They are not added up with the others, and the difference that remains is corrected as any other. */
-async function removeImpossible(tools: RecountTools, tenant: Tenant): Promise<number> {
+async function removeImpossible(tools: RecountTools, tenant: TenantId): Promise<number> {
   let removed = 0;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const found = await tools.store.select(impossibleCounters(tenant.id, correctionsMax));
+    const found = await tools.store.select(impossibleCounters(tenant, correctionsMax));
     if (found.length === 0) break;
     const isDone = await commit(tools, tenant, {
       applications: found.map(({ application_id }) => application_id),
@@ -173,10 +171,10 @@ async function addRows(
 /** With a conflict another process was faster. */
 async function correct(
   tools: RecountTools,
-  tenant: Tenant,
+  tenant: TenantId,
   differences: readonly Difference[],
 ): Promise<number> {
-  const tenant_id = tenant.id;
+  const tenant_id = tenant;
   const slot = correctionSlot;
   let corrected = 0;
   for (let at = 0; at < differences.length; at += correctionsMax) {
@@ -204,13 +202,15 @@ interface Correction {
 }
 
 async function commit(
-  { store, clock }: RecountTools,
-  tenant: Tenant,
+  { store, clock, tenants }: RecountTools,
+  tenant: TenantId,
   { applications, change }: Correction,
 ): Promise<boolean> {
+  // A tenant's keyring is opened only where something has to be corrected. That of a deleted tenant is gone.
+  if ((await tenants.find(tenant)) === undefined) return false;
   const [first, ...others] = [...new Set(applications)].map((application) => {
     const entry = systemEntry({
-      tenant: tenant.id,
+      tenant,
       at: clock.now(),
       entity: 'application',
       // An attacker may have written any other text.
