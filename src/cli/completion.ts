@@ -61,7 +61,7 @@ function completedOf(table: CommandTable): Promise<Completed[]> {
   );
 }
 
-/** What can follow the words of a group; under the empty text the first words. */
+/** The words that can follow those of a group. Under the empty string, the first words. */
 function treeOf(all: readonly Completed[]): ReadonlyMap<string, readonly Word[]> {
   const tree = new Map<string, Word[]>();
   for (const { name, title } of all) {
@@ -87,7 +87,7 @@ function firstAndNested(all: readonly Completed[]) {
   };
 }
 
-/** What follows the words of a command. */
+/** The flags and operands that follow the words of a command. */
 function wordsAfter({ flags, choices }: Completed): string[] {
   return [...choices, ...flags.map(({ text }) => text)];
 }

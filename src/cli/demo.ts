@@ -19,7 +19,7 @@ const bank = { routing_number: '021000021', account_number: '000123456789' };
 
 const everyTokenPermission = ['token:create', 'token:read', 'token:update', 'token:delete'];
 
-/** What shells give for a command that was interrupted. */
+/** The exit code that shells use for an interrupted command. */
 const interruptedExit = 130;
 
 export const demo: Command = {

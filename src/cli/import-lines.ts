@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isObject, type Json, type JsonObject } from '../base/json.ts';
 import { parseTokenType, tokenTypes } from '../tokens/contents/token-types.ts';
 
-/** Of what a token shows, what a request to create it again may say. */
+/** The attributes of a token that a request to create it again may contain. */
 const requested = [
   'id',
   'type',
@@ -30,7 +30,7 @@ export function requestLine(line: string): string | undefined {
   }
 }
 
-/** What is that of the type is left out, so that the new token follows its type as the old one did. */
+/** Defaults of the type are left out, so that the new token follows its type as the old one did. */
 function requestOf(token: JsonObject): JsonObject {
   const type = parseTokenType(String(token['type']));
   const row = type && tokenTypes[type];

@@ -1,4 +1,4 @@
-/** What the command line consists of: rows of a table, by the words that select them. */
+/** The table of all commands, by the words that select them. */
 import type { Command, Flags } from './terminal/command.ts';
 
 /** A row of the table of commands. */
@@ -11,12 +11,12 @@ export interface CommandRow {
 
 export type CommandTable = Readonly<Record<string, CommandRow>>;
 
-/** What is to be done: a command with its flags, or nothing more, since help was printed. */
+/** The command to run with its flags, or the exit code if help was printed or the words are wrong. */
 export type Selected =
   | { readonly name: string; readonly command: Command; readonly flags: Flags }
   | { readonly code: number };
 
-/** What commands of the same first words have in common. */
+/** The help for commands that share their first words. */
 export const groups: Readonly<Record<string, string>> = {
   database: 'how the tables lie in a database of several servers',
   tenant: 'tenants, their quotas and host names',

@@ -9,7 +9,7 @@ import type { ProcessCalls, ThreadCalls } from './messages.ts';
 
 export interface Thread {
   readonly rpc: ThreadRpc<ThreadCalls>;
-  /** What it had counted when it was last asked. */
+  /** Its counters at the last request for them. */
   counts: Counts;
   /** Resolves when it has ended, with the error that ended it where there was one. */
   readonly ended: Promise<unknown>;

@@ -1,10 +1,10 @@
-/** What is done at a commit, in this order; the store then notifies caches and listeners. */
+/** The steps of a commit, in this order. The store then notifies caches and listeners. */
 import type { Tracing } from '../base/telemetry/tracing.ts';
 import { commitSpans } from '../store/commit/spans.ts';
 import { type CommitStep, withCommitSteps } from '../store/commit/steps.ts';
 import type { Store } from '../store/store.ts';
 
-/** Of every commit, also that of a job or a command. */
+/** The steps of every commit, including those of jobs and commands. */
 export interface VaultSteps {
   readonly deriveEvents: CommitStep;
   readonly proveLog: CommitStep;
@@ -12,7 +12,7 @@ export interface VaultSteps {
   readonly limitStorage: CommitStep;
 }
 
-/** Of the commits of requests. */
+/** The additional steps of requests' commits. */
 export interface RequestSteps {
   readonly countRefusals?: CommitStep | undefined;
   readonly tracing?: Tracing;

@@ -21,7 +21,7 @@ const startPauses = { firstMs: second, maxMs: 30 * second };
 /** The stop timeout, shorter than that of the process. */
 const stopMsMax = 4 * second;
 
-/** Its store is as that of one of so many threads: on PostgreSQL it has half of a server's connections. */
+/** The number of threads its store counts with: on PostgreSQL it has half of a server's connections. */
 const storeShare = 4;
 
 export interface Delivering {
@@ -35,7 +35,7 @@ export function startDelivering(process: Process, config: Config): Delivering {
   const serve = createSharedCalls(process);
   // An embedded database has one server, whose next start need not wait for the lease of the one before.
   const leaseHolder = store.engine === 'sqlite' ? 'the one server' : newUuid(process.random);
-  /** What threads that ended had counted. */
+  /** The counters of threads that ended. */
   let ended: Counts = [];
   let thread: Thread | undefined;
 

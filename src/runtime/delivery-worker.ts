@@ -1,4 +1,4 @@
-/** What the thread that delivers events to webhooks has of its own: its connections, and what it remembers. */
+/** The parts of the thread that delivers events to webhooks: its connections and its caches. */
 
 import { setTimeout as timeout } from 'node:timers/promises';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';

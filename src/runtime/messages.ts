@@ -17,7 +17,7 @@ import type { Config } from './config/config.ts';
 import type { VaultKeyCalls } from './remote-vault-keys.ts';
 import type { RequestWorkerConfig } from './request-worker.ts';
 
-/** What a thread is made of: plain data, and memory that all threads share. */
+/** The data with which a thread starts: plain values, and memory that all threads share. */
 export interface ThreadData {
   readonly config: RequestWorkerConfig &
     Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'logExport' | 'threads'>;
@@ -26,9 +26,9 @@ export interface ThreadData {
   readonly epochs: SharedArrayBuffer;
   /** Found once, by the process. */
   readonly isolation: Isolation | undefined;
-  /** Where it counts its processes with code, and as which thread. */
+  /** The shared count of processes with code, and the thread's place in it. */
   readonly budget: { readonly memory: SharedArrayBuffer; readonly thread: number };
-  /** Of a clock that is not the machine's. */
+  /** The shared time of a clock that is not the machine's. */
   readonly clock: SharedArrayBuffer | undefined;
   readonly requestTimeoutMs: number | undefined;
   /** The name of this server in leases, where the thread takes any. */
@@ -41,7 +41,7 @@ export interface ThreadCalls {
   prepare(data: ThreadData): Promise<void>;
   /** @returns the port, which the system chooses for port 0. */
   listen(port: number): Promise<number>;
-  /** What its new connections get from now on. */
+  /** Replaces the certificate for its new connections. */
   setTls(pair: PemPair): Promise<void>;
   counts(): Promise<Counts>;
   /** The way to another request thread, which has its other end. */
@@ -70,7 +70,7 @@ export interface ProcessCalls extends VaultKeyCalls {
   /** On PostgreSQL, where threads write log streams of their own. */
   takeEntries(entries: readonly ChainedEntry[]): void;
   takeCheckpoints(checkpoints: readonly Row<'checkpoints'>[]): void;
-  /** That a log has grown, as it was stored. */
+  /** Reports a stored note of a grown log. */
   takeNote(note: Row<'due_work'>): void;
 }
 

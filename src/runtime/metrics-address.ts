@@ -61,7 +61,7 @@ interface MetricsReply {
 type Respond = (request: Pick<IncomingMessage, 'method' | 'url'>) => Promise<MetricsReply>;
 
 function responder({ metrics, store, clock, log }: MetricsSource): Respond {
-  /** A count goes through all tokens, so there is one at a time. */
+  /** A count reads all tokens, so there is only one at a time. */
   const inTurn = createKeyedMutex();
 
   const countTokens = () =>

@@ -27,16 +27,16 @@ import { lentKeys } from './lent-keys.ts';
 
 /** The parts that the server and the command line share, over one store. */
 export interface Vault {
-  /** Of jobs and commands. */
+  /** The store for jobs and commands. */
   readonly store: Store;
-  /** The same with more steps, for requests. */
+  /** The same store with more commit steps, for requests. */
   readonly storeWith: StoreWith;
   readonly tenants: Tenants;
   readonly roots: RootKeys;
   readonly vaultKeys: ProcessVaultKeys;
   readonly clock: Clock;
   readonly random: Random;
-  /** Of all threads of the process, where this one opened the vault. */
+  /** Notes of all threads of the process, in the thread that opened the vault. */
   readonly ownNotes: OwnNotes;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** What a process has once, for all threads that serve requests: the vault, its exports, and its jobs. */
+/** The parts that a process has once for all threads that serve requests: the vault, its exports, and its jobs. */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
@@ -61,13 +61,13 @@ export interface Process extends Vault {
   readonly shared: Shared;
   /** How code of tenants is kept apart, for all threads; `undefined` where it is not run. */
   readonly isolation: Isolation | undefined;
-  /** What this thread may have of all processes with code. */
+  /** This thread's part of the budget of processes with code. */
   readonly processes: ProcessBudget;
   /** Where all threads count them; see `reactors/sandbox/process-budget.ts`. */
   readonly budgetMemory: SharedArrayBuffer;
   /** Asynchronous calls of reactors; `undefined` where code is switched off. */
   readonly reactorRuns: WaitingRuns | undefined;
-  /** What the first start made, in an empty store; `undefined` on every later start. */
+  /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /** The certificate of which metrics show the end, when another one is in use. */
   showCertificate(pem: string): void;
@@ -89,7 +89,7 @@ export interface Shared {
 
 export interface ProcessOptions extends Pick<VaultOptions, 'clock' | 'openStore' | 'sharedKeys'> {
   readonly log?: Log;
-  /** Finds out how code can be kept apart here. */
+  /** Probes how code can be isolated on this machine. */
   readonly findIsolation?: typeof findIsolation;
 }
 
@@ -215,7 +215,7 @@ function openReactorRuns(
   return { runs, close };
 }
 
-/** What fills up and what ends. */
+/** Metrics of pools that fill up and of certificates that expire. */
 function watchPlaces(
   metrics: ProcessMetrics,
   { dataDir, databaseUrl, freeBytesMin }: Config,
@@ -249,7 +249,7 @@ function watchDeliveries(
   metrics.watchEach('webhook_oldest_seconds', () => byWebhook((one) => one.oldestSeconds));
 }
 
-/** Of PostgreSQL; the embedded engine has none. */
+/** The connections to PostgreSQL. The embedded engine has none. */
 function watchHosts(metrics: ProcessMetrics, { hosts }: Pick<Store, 'hosts'>): void {
   if (hosts === undefined) return;
   const byHost = async (is: (host: HostHealth) => boolean) =>

@@ -1,4 +1,4 @@
-/** What a running server takes up again without a restart: what {@link Reloadable} names. */
+/** Reloads the settings that {@link Reloadable} names in a running server. */
 
 import { reasonOf } from '../base/errors.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
@@ -39,7 +39,7 @@ export function createReload({ tls }: Config, { log, setTls, showCertificate }: 
   };
 }
 
-/** As each thread will use it: OpenSSL also refuses pairs that belong together, such as one with a short key. */
+/** Checks the pair as each thread will use it: OpenSSL also refuses matching pairs, such as one with a short key. */
 function requireUsable(pair: PemPair): void {
   try {
     process.getBuiltinModule('node:tls').createSecureContext(pair);

@@ -34,7 +34,7 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
     threads: config.threads,
     onGroup: counted.group,
     onNoted: (note) => rpc.notify('takeNote', note),
-    // Without an export nobody takes them, and they cost as much as a tenth of what makes them.
+    // Without an export they are not needed, and sending them costs a tenth of making them.
     ...(config.logExport !== undefined && {
       onCommitted: (entries: readonly ChainedEntry[]) => rpc.notify('takeEntries', entries),
     }),

@@ -56,7 +56,7 @@ export interface ListenAddress {
 export interface RequestWorker {
   /** @returns the port, which the system chooses for port 0. */
   listen(place: ListenAddress): Promise<number>;
-  /** What new connections get from now on. */
+  /** Replaces the certificate for new connections. */
   setTls(pair: PemPair): void;
   /** Every operation that requires a key, as declared. */
   readonly sections: readonly Section[];
@@ -66,7 +66,7 @@ export interface RequestWorker {
   close(): Promise<void>;
 }
 
-/** What it needs of the process, or of a thread's side of it. */
+/** The parts of the process, or of a thread's side of it, that a worker needs. */
 export interface RequestWorkerTools
   extends Pick<
     Process,
@@ -99,7 +99,7 @@ export type RequestWorkerConfig = Pick<
 >;
 
 export interface RequestWorkerOptions {
-  /** How long a client may take to send a request. */
+  /** The time that a client has to send a request. */
   readonly requestTimeoutMs?: number | undefined;
 }
 
@@ -204,7 +204,7 @@ export async function createRequestWorker(
   };
 }
 
-/** Where a collector is configured. It is never waited for, except a little at the end. */
+/** The export of spans if a collector is configured. Only the stop waits for it, and only briefly. */
 function openSpans(
   { metrics, log, clock }: Pick<RequestWorkerTools, 'metrics' | 'log' | 'clock'>,
   { otlpEndpoint }: RequestWorkerConfig,

@@ -22,12 +22,12 @@ import { listenSealed } from './sealed.ts';
 import { createUnsealing, type Unsealing, type UnsealProgress } from './unsealing.ts';
 
 export interface Running {
-  /** Where it listens, for example `http://127.0.0.1:8080`. */
+  /** The address on which it listens, for example `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Where metrics are shown, if not there. */
+  /** The address of metrics, if it is another one. */
   readonly metricsUrl: string | undefined;
   readonly vault: Process;
-  /** What the first start made, in an empty store; `undefined` on every later start. */
+  /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /**
    * Takes up what `read` returns, such as a renewed certificate, and loses no connection. What is in use stays where

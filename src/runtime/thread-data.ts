@@ -1,4 +1,4 @@
-/** What the threads of a process are made of. */
+/** The data with which the threads of a process start. */
 import assert from 'node:assert/strict';
 import { systemClock } from '../base/clock.ts';
 import { SharedClock } from '../base/shared-clock.ts';

@@ -18,7 +18,7 @@ import { threadDataOf } from './thread-data.ts';
 export interface Threads {
   /** On which all of them listen. */
   readonly port: number;
-  /** What new connections get from now on, on threads that are started later as well. */
+  /** The certificate for new connections from now on, also on threads that start later. */
   setTls(pair: PemPair): Promise<void>;
   /** Resolves when every request that has begun has its response. */
   close(): Promise<void>;
@@ -27,7 +27,7 @@ export interface Threads {
 /** Between attempts to replace a thread. */
 const retryMs = second;
 
-/** How long a thread may take to stop: besides what its requests may take, for what waits to be committed. */
+/** The time that a thread has to stop, for commits that wait, in addition to the time of its requests. */
 const stopMsMax = finishMsMax + 2 * second;
 
 interface Options {
@@ -45,12 +45,12 @@ export async function startThreads(
   let data = threadDataOf(process, config, requestTimeoutMs);
   const shared = createSharedCalls(process);
   const running = new Set<Thread>();
-  /** Of those that run, those that know each other. */
+  /** The running threads that are connected to each other. */
   const met = new Set<Thread>();
   /** Numbers of threads that run; the process itself has 0. */
   const numbers = new Set<number>();
   const stopping = new AbortController();
-  /** What threads that ended had counted. */
+  /** The counters of threads that ended. */
   let ended: Counts = [];
 
   /** Prepared, not yet listening. */

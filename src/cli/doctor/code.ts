@@ -1,4 +1,4 @@
-/** How code of tenants is kept apart on this machine, as a vault finds out when it starts. */
+/** Checks how code of tenants is isolated on this machine, as a vault does when it starts. */
 
 import type { Isolation } from '../../reactors/sandbox/isolation.ts';
 import { openSandbox } from '../../reactors/sandbox/open.ts';
@@ -8,7 +8,7 @@ import type { IsolationName } from '../../reactors/sandbox/sandbox.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type Finding, reporter } from './finding.ts';
 
-/** What each way keeps code in with, besides the engine in WebAssembly and Node's permission model. */
+/** The means of isolation of each way, besides the engine in WebAssembly and Node's permission model. */
 const layers: Readonly<Record<IsolationName, string>> = {
   'namespaces and user': 'namespaces, another user, and an empty root',
   namespaces: 'namespaces and an empty root',

@@ -1,4 +1,4 @@
-/** What `strongroom doctor` found: a line for each thing it looked at. */
+/** The findings of `strongroom doctor`: one line for each check. */
 
 export interface Finding {
   readonly check: string;

@@ -13,7 +13,7 @@ import { type Finding, reporter } from './finding.ts';
 const mebibyte = 1024 * 1024;
 /** Below the first a warning, below the second the vault may stop accepting writes any day. */
 const freeBytesMin = { warning: 1024 * mebibyte, problem: 100 * mebibyte };
-/** Of the floor below which creates are refused: a disk that has not much more is about to reach it. */
+/** A multiple of the floor below which creates are refused: a disk with less than that is about to reach it. */
 const nearFloor = 1.5;
 
 /** Types of file systems as statfs(2) numbers them, which keep an embedded database badly or not at all. */
@@ -57,7 +57,7 @@ interface FreeSpace {
   readonly hasFiles: boolean;
 }
 
-/** Of a disk without a database, where the vault writes little. */
+/** The limit for a disk without a database, to which the vault writes little. */
 function spaceFinding({ place, free, hasFiles }: FreeSpace): Finding {
   const { ok, warning, problem } = reporter('disk');
   if (!hasFiles) return problem(`no file can be created in ${place}`, moreSpace);
@@ -66,7 +66,7 @@ function spaceFinding({ place, free, hasFiles }: FreeSpace): Finding {
   return free < freeBytesMin.warning ? warning(text, moreSpace) : ok(text);
 }
 
-/** Of the disk of the embedded database: also how far it is from the floor. */
+/** The finding about the disk of the embedded database, with its distance from the floor. */
 function floorFinding(space: FreeSpace, floor: number): Finding {
   const { ok, warning, problem } = reporter('disk');
   const { status, message } = spaceFinding(space);

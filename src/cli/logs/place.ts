@@ -1,4 +1,4 @@
-/** Which log a command is about: the configured database or a copy of it, and which tenants. */
+/** The log that a command reads: of the configured database or a copy of it, and of which tenants. */
 
 import { tenantMeant } from '../../access/tenants/handle.ts';
 import { tenantsWithLogs } from '../../audit/read.ts';

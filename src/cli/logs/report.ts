@@ -1,4 +1,4 @@
-/** What `strongroom logs verify` prints for people. */
+/** The output of `strongroom logs verify` for people. */
 import type { LogFinding } from '../../audit/finding.ts';
 import type { Verification } from '../../audit/verify.ts';
 import { grouped } from '../terminal/progress.ts';

@@ -1,4 +1,4 @@
-/** `strongroom logs verify --state`: the log as it is verified anyway, and the tables that it must explain. */
+/** `strongroom logs verify --state`: verifies the log, and the tables that it must explain. */
 
 import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
 import { tombstoneOf } from '../../access/keyrings/tombstone-row.ts';
@@ -21,7 +21,7 @@ import type { Row } from '../../store/tables.ts';
 import { type Flags, UsageError } from '../terminal/command.ts';
 import { grouped } from '../terminal/progress.ts';
 
-/** What became of all tenants. */
+/** The results of all tenants. */
 export interface State {
   rows: number;
   beyond: number;
@@ -97,7 +97,7 @@ async function keyringOf(
 
 const findingsShownMax = 20;
 
-/** What people read of it. */
+/** The report for people. */
 export function describeState({ rows, beyond, findings }: State): string {
   const more = findings.length - findingsShownMax;
   const lines = [

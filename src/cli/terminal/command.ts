@@ -1,8 +1,8 @@
-/** What a command of the command line declares. */
+/** The declaration of a command. */
 
 export interface Flag {
   readonly kind: 'string' | 'boolean';
-  /** What the help calls its text. */
+  /** The name of its value in the help. */
   readonly value?: string;
   /** It may be given several times. */
   readonly repeated?: true;
@@ -26,7 +26,7 @@ export interface Command {
 export interface Operand {
   readonly name: string;
   readonly meaning: string;
-  /** What it can be, where that is a short list. */
+  /** The values that it can have, if that is a short list. */
   readonly choices?: readonly string[];
 }
 
@@ -53,14 +53,14 @@ export function repeated(flags: Flags, name: string): readonly string[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** What a command prints: one JSON object for programs, or a line for people. */
+/** The output of a command: one JSON object for programs, or a line for people. */
 export function print(flags: Flags, { json, line }: { json: object; line: string }): void {
   process.stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
 }
 
 export const jsonFlag: Flag = { kind: 'boolean', meaning: 'print JSON, for programs' };
 
-/** Of commands whose standard output may be the data itself. */
+/** For commands whose standard output may be the data itself. */
 export const summaryFlag: Flag = {
   kind: 'boolean',
   meaning: 'print the counts as JSON, the last line of standard error',

@@ -1,4 +1,4 @@
-/** What the operator reads of a failure: one line that never holds a value, and never a stack. */
+/** The message of a failure for the operator: one line, without values and without a stack. */
 import { reasonOf, VaultError } from '../../base/errors.ts';
 
 /** Failures whose message is written for the operator. That of another may hold a value. */

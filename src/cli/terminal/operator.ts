@@ -1,4 +1,4 @@
-/** How the operator's commands open a vault, also while a server runs on the same data. */
+/** Opens a vault for the operator's commands, also while a server runs on the same data. */
 
 import { type Ambiguous, tenantMeant } from '../../access/tenants/handle.ts';
 import type { TenantId } from '../../base/ids.ts';

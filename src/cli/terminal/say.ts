@@ -1,4 +1,4 @@
-/** What a server says of its start: a line for people, or for a collector a line like all others of the log. */
+/** The message of a server about its start: a line for people, or a line of the log for a collector. */
 
 /** The number that such lines have for their level. */
 const info = 30;

@@ -72,28 +72,28 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether each request is a line of the operator's log. */
   readonly accessLog: boolean;
-  /** Where metrics are shown, and then nowhere else. */
+  /** The address that serves metrics; then no other does. */
   readonly metricsAddress: Address | undefined;
   /** The URL of a collector of OpenTelemetry traces, without a slash at its end. */
   readonly otlpEndpoint: string | undefined;
-  /** Where log entries are written as they commit: `stdout` or a file. */
+  /** The destination of log entries as they commit: `stdout` or a file. */
   readonly logExport: string | undefined;
-  /** Where checkpoints of the log are pushed as they are signed. */
+  /** The destination of log checkpoints as they are signed. */
   readonly checkpointSink: SinkPlace | undefined;
   readonly rateLimits: RateLimits;
   /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
-  /** Which hosts are the vault's, and below which every proxy has one. */
+  /** The vault's own hosts, and the domain below which every proxy has a host. */
   readonly names: VaultNames;
-  /** Which other hosts may be called, and who vouches for them. */
+  /** The other hosts that may be called, and the certificate authorities for them. */
   readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
   readonly reactors: ReactorConfig;
 }
 
-/** What a running server can take up without a restart. */
+/** The settings that a running server can reload. */
 export type Reloadable = Pick<Config, 'tls'>;
 
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */

@@ -1,4 +1,4 @@
-/** What a database on several machines is asked for. Its URL is read in `config.ts`. */
+/** The settings of a distributed database. Its URL is read in `config.ts`. */
 import { wrongVariable } from './problems.ts';
 import { oneOf } from './values.ts';
 import type { ReadVariable } from './variables.ts';

@@ -1,4 +1,4 @@
-/** What is wrong with the configuration: all of it at once. */
+/** Collects all problems of the configuration, to report them together. */
 
 /** Variables are missing or have values they cannot have. The message never holds a value. */
 export class ConfigError extends Error {

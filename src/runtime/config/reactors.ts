@@ -10,12 +10,12 @@ export interface ReactorConfig {
   readonly isOn: boolean;
   /** The only way to keep processes of code apart that may be used; without it the strongest, but not `none`. */
   readonly isolation: IsolationChoice | undefined;
-  /** What code can require besides what is built in: name to CommonJS source. */
+  /** The modules that code can require besides built-in ones: name to CommonJS source. */
   readonly modules: ReadonlyMap<string, string>;
 }
 
 const modulesMax = 100;
-/** Of all of them together: they may go to a process with each call. */
+/** The limit of all modules together, because each call may send them to a process. */
 const modulesBytesMax = 5 * 1024 * 1024;
 
 const nameForm = /^(?:@[a-z0-9._-]+\/)?[a-z0-9][a-z0-9._-]*$/;

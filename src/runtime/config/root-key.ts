@@ -1,4 +1,4 @@
-/** Where the root key comes from. */
+/** Settings of the root key's source. */
 import type { ReadRootKeyVariable } from '../../keys/root/root-key.ts';
 import { rootKeySourceNames } from '../../keys/root/sources.ts';
 import { oneOf } from './values.ts';

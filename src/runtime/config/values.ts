@@ -1,10 +1,10 @@
-/** Values of variables: numbers, words of a list, files, and what a parser elsewhere makes of a text. */
+/** Values of variables: numbers, words of a list, files, and results of parsers elsewhere. */
 import { readFileSync } from 'node:fs';
 import { VaultError } from '../../base/errors.ts';
 import { wrongVariable } from './problems.ts';
 import type { ReadVariable, VariableName } from './variables.ts';
 
-/** What `parse` makes of a variable; its errors are reported under the variable's name. */
+/** The result of `parse` for a variable. Its errors are reported under the variable's name. */
 export function parsed<T>(
   read: ReadVariable,
   name: VariableName,
@@ -30,7 +30,7 @@ export function readFlag(read: ReadVariable, name: VariableName): boolean {
 }
 
 interface NumberForm {
-  /** Where the variable is not set. */
+  /** The default if the variable is not set. */
   readonly given: number;
   readonly min: number;
   readonly max: number;

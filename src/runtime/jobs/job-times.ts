@@ -1,4 +1,4 @@
-/** When jobs last did all they had to do: how late the vault is, without a query. */
+/** The times at which jobs last finished their work, which show how late the vault is without a query. */
 import { type Clock, second } from '../../base/clock.ts';
 import type { ProcessMetrics } from '../../base/telemetry/metrics.ts';
 import { checkpointJob } from './jobs.ts';

@@ -1,4 +1,4 @@
-/** What is due is removed only where it opens: an expiry that was altered would let the vault itself destroy data. */
+/** Removes due rows only if they open: otherwise an altered expiry would have the vault destroy data itself. */
 import { integrityError, type VaultError } from '../../base/errors.ts';
 import { requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';

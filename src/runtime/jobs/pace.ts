@@ -11,7 +11,7 @@ export const rowsPerSecondMax = 7_000;
 export const batchMin = 100;
 export const batchMax = 250;
 
-/** Of the time that a step took: a store that is slow, or busy, is left alone for longer. */
+/** A multiple of the time that a step took: a slow or busy store gets longer rests. */
 export const restShareMin = 0.2;
 
 export interface Timer {
@@ -33,12 +33,12 @@ export interface PaceStep {
   readonly tookMs: number;
 }
 
-/** How long a job rests after a step. */
+/** The rest of a job after a step, in milliseconds. */
 export function restMs({ rows, tookMs }: PaceStep, restShare = restShareMin): number {
   return Math.max((rows / rowsPerSecondMax) * 1000 - tookMs, tookMs * restShare);
 }
 
-/** How many rows the step after one that took so long is given. */
+/** The number of rows for the next step, by the time that the last one took. */
 export function batchAfter(tookMs: number): number {
   const rows = Math.ceil((tookMs / 1000) * rowsPerSecondMax);
   return Math.min(Math.max(rows, batchMin), batchMax);

@@ -9,7 +9,7 @@ import type { Job } from './runner.ts';
 /** Looks at counters in memory, and at the database where one has changed. */
 const lookEveryMs = second / 4;
 
-/** What other servers accepted, or left behind, is looked for as often. */
+/** The interval at which calls are looked for that other servers accepted or left behind. */
 const sweepEveryMs = 10 * second;
 
 export function runReactors(runs: WaitingRuns, epochs: Pick<Epochs, 'now'>): Job {

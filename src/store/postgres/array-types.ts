@@ -1,4 +1,4 @@
-/** What PostgreSQL calls a list of values of each kind of column. */
+/** The array type of PostgreSQL for each kind of column. */
 import type { ColumnKind } from '../columns.ts';
 
 export const arrayTypes: Readonly<Record<ColumnKind, string>> = {

@@ -32,12 +32,12 @@ interface Committer {
 /** The statements for one group, one after another; those that have not begun by `giveUpAt` do not begin. */
 interface GroupRun {
   readonly giveUpAt: number;
-  /** Of the server: no other statement is tried. */
+  /** The failure is the server's, so no other statement is tried. */
   failure?: Error;
 }
 
 interface LaneCommitterOptions extends StoreOptions {
-  /** That of all lanes of an engine. */
+  /** The one that all lanes of an engine share. */
   readonly room?: DiskState;
 }
 

@@ -35,7 +35,7 @@ export class StatementBytes {
     else this.#written.set(name, { tenant, application, bytes });
   }
 
-  /** What counts under the ceiling. */
+  /** The bytes that count under the ceiling. */
   under({ tenant_id, application_id }: StorageCeiling): number {
     let sum = 0;
     for (const { tenant, application, bytes } of this.#written.values()) {
@@ -73,7 +73,7 @@ export function countWritten(
   };
 }
 
-/** What a part returns of each row that it removes or replaces: with its owner and its bytes if it is counted. */
+/** The columns that a part returns for each row it removes or replaces: owner and bytes if the row is counted. */
 export function returnedOf(table: Table, row: string): string {
   if (!isCounted(table)) return '1';
   const { tenant, application, isCounted: condition } = ownerOnPostgres(table, row);
@@ -83,7 +83,7 @@ export function returnedOf(table: Table, row: string): string {
   return `${owner}, ${sizeSql(table, row)} as bytes`;
 }
 
-/** Of the connection that writes, so that concurrent writers do not wait for one row. */
+/** The slot of the connection that writes, so that concurrent writers do not wait for one row. */
 const slot = 'pg_backend_pid() % 256';
 
 /**

@@ -2,7 +2,7 @@
 import { invalid } from '../../base/errors.ts';
 import { hostsOf } from './hosts.ts';
 
-/** What would be less than verification, or none. */
+/** Modes that verify the certificate only in part or not at all. */
 const unverified: ReadonlySet<string> = new Set(['disable', 'no-verify']);
 
 const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
@@ -36,7 +36,7 @@ export function authorityFileOf(text: string): string | undefined {
   return parametersOf(text).getAll('sslrootcert').at(-1);
 }
 
-/** Of several parameters of one name the last counts, as in the driver. */
+/** If a parameter occurs several times, the last one counts, as in the driver. */
 function parametersOf(text: string): URLSearchParams {
   return new URLSearchParams(/\?([^#]*)/.exec(text)?.[1] ?? '');
 }

@@ -1,4 +1,4 @@
-/** What is known of a full disk of PostgreSQL, which says so when it is, and never how much is free. */
+/** Whether PostgreSQL's disk is full. The server reports that only when it happens, and never how much is free. */
 import { type Clock, systemClock } from '../../base/clock.ts';
 
 /** For so long after a full disk nothing that grows is tried, so that what is freed is there to read and delete. */

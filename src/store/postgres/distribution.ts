@@ -1,4 +1,4 @@
-/** How the tables lie on a database of several machines: Citus, with the tenant as the distribution column. */
+/** Distributes the tables over the machines of a Citus database, with the tenant as the distribution column. */
 import { isCounted } from '../migrations/stored-sizes.ts';
 import { kindOf, shapes, type Table } from '../tables.ts';
 import { Servers } from './servers.ts';
@@ -45,13 +45,13 @@ export function distributionStatements(): readonly TableDistribution[] {
   ];
 }
 
-/** How each table lies: `undefined` for a table that is on one machine. */
+/** The distribution of each table. `undefined` for a table that is on one machine. */
 type TablePlacement = ReadonlyMap<string, 'by tenant' | 'copied' | 'otherwise'>;
 
 export interface DistributionFacts {
-  /** Of the extension; `undefined` where the database does not have it. */
+  /** The version of the extension. `undefined` if the database does not have it. */
   readonly version: string | undefined;
-  /** What still has to be run, so that every table lies as it must. */
+  /** The statements that are still needed to distribute every table. */
   readonly missing: readonly TableDistribution[];
   /** Tables that lie otherwise. */
   readonly wrong: readonly string[];

@@ -93,7 +93,7 @@ interface EngineWidth {
 
 const whole: EngineWidth = { pool: 8, lanes: 2, threads: 1 };
 
-/** Of a server whose connections are shared by so many threads. Two of them are as two servers. */
+/** The width of one of several threads that share a server's connections: the pool of all is twice that of one. */
 function partOf(threads: number): EngineWidth {
   const pool = Math.max(2, Math.ceil((2 * whole.pool) / threads));
   return { pool, lanes: threads > 2 ? 1 : 2, threads };

@@ -1,18 +1,18 @@
-/** What a server says of itself: whether it takes writes, which data it has, and what is between it and the vault. */
+/** Reads facts from a server: whether it accepts writes, which data it has, and whether a pooler is in between. */
 import pg from 'pg';
 import type { Session } from './session.ts';
 
 export interface Facts {
   readonly isStandby: boolean;
   readonly isReadOnly: boolean;
-  /** As `server_version_num`: 180003 is 18.3. */
+  /** The format of `server_version_num`: 180003 is 18.3. */
   readonly version: number;
   readonly versionText: string;
   /** Whether the parameters of the session are those that it was opened with. A pooler drops or refuses them. */
   readonly hasParameters: boolean;
-  /** Of the data directory, where the user may know it: a primary and its standbys have the same. */
+  /** The identifier of the data directory, if the user may read it. A primary and its standbys have the same one. */
   readonly systemId: string | undefined;
-  /** Of a server that takes writes. It grows with each promotion. */
+  /** The timeline of a server that accepts writes. It grows with each promotion. */
   readonly timeline: number | undefined;
 }
 

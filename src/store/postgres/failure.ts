@@ -1,4 +1,4 @@
-/** What an error of PostgreSQL means: which change it is about, and what the caller gets. */
+/** Translates an error of PostgreSQL: the change that caused it, and the caller's error. */
 import pg from 'pg';
 import { VaultError } from '../../base/errors.ts';
 import type { FlatChange, Precondition } from '../change.ts';
@@ -18,9 +18,9 @@ const lockLost = new Set(['40P01', '40001', '55P03']);
 const readOnly = '25006';
 const diskFull = '53100';
 const featureNotSupported = '0A000';
-/** The server writes nothing now, is out of a resource, was asked to stop, or cannot reach its disk. */
+/** The server is read-only at the moment, is out of a resource, is stopping, or cannot reach its disk. */
 const ofTheServer = /^(?:25|53|57|58)/;
-/** Of the value: out of range, against a constraint, too large for an index. */
+/** Errors of the value: out of range, against a constraint, or too large for an index. */
 const ofTheValue = /^(?:22|23|54)/;
 
 /** True for an error that the session did not outlive, where the server speaks English. */
@@ -48,7 +48,7 @@ export function isDiskFull(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === diskFull;
 }
 
-/** True where the table of a kept statement has other columns by now. */
+/** True if the table of a prepared statement has other columns now. */
 export function isOutdatedPlan(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false;
   return error.code === featureNotSupported && error.routine === 'RevalidateCachedQuery';

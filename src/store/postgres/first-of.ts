@@ -1,4 +1,4 @@
-/** Which of several servers responds first: each is tried without waiting for a silent one before it. */
+/** Finds the first of several servers to respond. Each is tried without waiting for a silent one before it. */
 
 /** None of the servers can be used, and why each cannot. */
 export class NoPrimaryError extends Error {
@@ -47,7 +47,7 @@ export function firstOf<T>(
   });
 }
 
-/** Of one host its own error. Of several, what is wrong with each; the cause is that of the first attempt. */
+/** For one host, its own error. For several, the problem of each; the cause is that of the first attempt. */
 function reasonOf(errors: readonly unknown[]): unknown {
   if (errors.length === 1) return errors[0];
   const reasons = errors.map((error) => (error instanceof Error ? error.message : 'failed'));

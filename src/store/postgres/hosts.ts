@@ -18,7 +18,7 @@ const portMax = 65_535;
 
 /** Scheme, user, hosts, path and parameters. `URL` does not parse several hosts. */
 const form = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?/;
-/** What the driver's parser leaves out or cuts off, so that it would read another URL than was checked. */
+/** Characters that the driver drops or cuts off: it would read a different URL than the one that was checked. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
 const unreadable = /[\u0000-\u0020\u007f#]/;
 
@@ -26,7 +26,7 @@ type NamedHost = readonly [host: string, port: string | undefined];
 
 const hostAndPort = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/;
 
-/** Of a server that takes writes, which is all that a vault can use. */
+/** The value for a server that accepts writes, the only kind that a vault can use. */
 const attributes: ReadonlySet<string> = new Set(['read-write', 'primary']);
 const attributesName = 'target_session_attrs';
 
@@ -79,7 +79,7 @@ function nameOf(host: string, port: number): Pick<DatabaseHost, 'name' | 'host' 
   return { name: `${bracketed(host)}:${port}`, host, port };
 }
 
-/** Left to the driver as it is, with what it takes from its own variables. */
+/** Passed to the driver unchanged, which adds settings from its own variables. */
 function single(text: string, parameters: URLSearchParams, [host, own]: NamedHost): DatabaseHost {
   const port = parameters.getAll('port').at(-1) || own || '';
   const known = /^\d+$/.test(port) ? Number(port) : undefined;

@@ -1,4 +1,4 @@
-/** Which changes may share a statement, and in which order the statements come. */
+/** Divides changes into those that may share a statement, and orders the statements. */
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import { type SqlValue, shapes } from '../tables.ts';
 
@@ -23,7 +23,7 @@ export function independentGroups(changes: readonly FlatChange[]): FlatChange[][
   return groups.map((group) => group.changes);
 }
 
-/** The same of each tenant by itself. Their statements take turns, so that no tenant waits for a row of another. */
+/** The same for each tenant separately. Their statements take turns, so that no tenant waits for a row of another. */
 export function independentGroupsByTenant(changes: readonly FlatChange[]): FlatChange[][] {
   const byTenant = [...Map.groupBy(changes, tenantOf).values()].map(independentGroups);
   const turns = Math.max(0, ...byTenant.map((groups) => groups.length));

@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 
 export interface PoolOptions {
   readonly sessionsMax: number;
-  /** What comes on top of it is refused at once. */
+  /** Requests beyond it are refused immediately. */
   readonly waitingMax: number;
   readonly waitMsMax: number;
   /** Rejects when there is no server for it. */
@@ -89,7 +89,7 @@ export class Pool {
     });
   }
 
-  /** As many sessions as are waited for. */
+  /** Opens as many sessions as requests wait for. */
   #grow(): void {
     const room = this.#options.sessionsMax - this.#busy.size - this.#idle.length;
     if (this.#connecting >= Math.min(room, this.#waiting.length)) return;

@@ -1,4 +1,4 @@
-/** Which server has the writes of this process, since which promotion, and with which data: known to all threads. */
+/** The server that receives this process's writes, with its promotion and its data. All threads share it. */
 import type { Epochs } from '../../base/epochs.ts';
 import { hostsMax } from './hosts.ts';
 

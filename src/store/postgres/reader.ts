@@ -95,7 +95,7 @@ function sqlOf(table: Table): string {
     cross join lateral (select * from ${table} r where ${same.join(' and ')} offset 0) t`;
 }
 
-/** The tenant is a constant, by which the query goes to one machine. */
+/** The tenant is a constant, so that Citus routes the query to one machine. */
 function sqlOfTenant(table: Table): string {
   const [, ...others] = shapes[table].key;
   const own = `select * from ${table} r where r.tenant_id = $1`;

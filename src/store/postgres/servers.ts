@@ -18,7 +18,7 @@ const surveyMs = 10_000;
 /** Metrics may be requested without a key, so their result is shared for this time. */
 const healthSharedMs = 2_000;
 
-/** Of the server, by name, for as long as a session lasts. A pooler may keep them from the server. */
+/** Settings of the server, by name, for the duration of a session. A pooler may withhold them from the server. */
 export type SessionParameters = Readonly<Record<string, string | number>>;
 
 /** A server that was looked at. */
@@ -105,7 +105,7 @@ export class Servers {
     return session;
   }
 
-  /** The same for a session that only reads: where no server takes writes, with any of them. */
+  /** The same for a session that only reads: with any server if none accepts writes. */
   async connectToRead(parameters: SessionParameters): Promise<Session> {
     if (this.#servers.length > 1) {
       const session = await this.connect(parameters).catch(() => undefined);

@@ -26,11 +26,11 @@ const keepAliveMs = 10_000;
 /** A connection whose other side does not say goodbye is cut. */
 const farewellMs = 1_000;
 
-/** Where a commit is interrupted that no standby has yet: a warning says so, and then that it is done. */
+/** For a commit that is interrupted before a standby has it: PostgreSQL warns, and then reports it as done. */
 const waitForStandby = 'SyncRepWaitForLSN';
 
 export class Session {
-  /** Statements may be kept by the server, which then is the same one for all of them. */
+  /** True if statements may be prepared: then one server receives all of them. */
   keepsStatements = true;
   /** Its name. */
   server = '';
@@ -85,7 +85,7 @@ export class Session {
     this.#events = events;
   }
 
-  /** Of the server's process, if nothing in between has its own numbers. */
+  /** The id of the server's process, unless a pooler in between assigns its own. */
   get processId(): number | undefined {
     return (
       (this.#client as pg.Client & { readonly processID?: number | null }).processID ?? undefined
@@ -120,7 +120,7 @@ export class Session {
     }
   }
 
-  /** A later release may have changed what a kept statement returns: nothing was done, and it is sent again. */
+  /** A later release may have changed the result of a prepared statement. Nothing was done, and it is sent again. */
   async #send(config: pg.QueryConfig, name: string | undefined): Promise<pg.QueryResult> {
     if (name === undefined) return this.#client.query(config);
     try {
@@ -152,7 +152,7 @@ export class Session {
     void this.#client.end().finally(() => clearTimeout(timer));
   }
 
-  /** The same, and resolves when nothing of it is left. */
+  /** The same. Resolves when the connection is closed. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       if (this.#socket.closed) resolve();

@@ -1,4 +1,4 @@
-/** What a start demands of the servers of a database, before anything is changed in it. */
+/** Checks the servers of a database at the start, before anything is changed in it. */
 import type { ExaminedServer, Servers } from './servers.ts';
 import { DatabaseTlsError, explainTls } from './tls.ts';
 
@@ -30,7 +30,7 @@ export async function checkServers(servers: Servers): Promise<void> {
   if (problem !== undefined) throw new DatabaseServerError(`STRONGROOM_DATABASE_URL ${problem}`);
 }
 
-/** What is wrong with the servers that can be reached, to follow the name of the variable. */
+/** The problem of the reachable servers, as the rest of a sentence that begins with the variable's name. */
 export function problemOf(examined: readonly ExaminedServer[]): string | undefined {
   const reached = examined.flatMap(({ name, facts }) => (facts ? [{ name, ...facts }] : []));
   const old = reached.find(({ version }) => Math.trunc(version / 10_000) < versionMin);

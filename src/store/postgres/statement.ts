@@ -31,7 +31,7 @@ export interface Statement {
   readonly values: readonly ArrayParameter[];
 }
 
-/** What differs between statements: the tables they touch and the ways in which they do. */
+/** The form of a statement: the tables it touches and the actions on them. */
 interface Shape {
   readonly text: string;
   readonly parts: readonly StatementPart[];
@@ -39,14 +39,14 @@ interface Shape {
   uses: number;
 }
 
-/** Of a statement whose changes have ceilings. */
+/** True for a statement whose changes have ceilings. */
 type CeilingCheck = 'of one' | 'of several';
 
 /** An action on the rows of one table. */
 interface StatementPart {
   readonly action: RowOperation['action'];
   readonly table: Table;
-  /** What is given for each row. */
+  /** The values for each row. */
   readonly columns: readonly string[];
   readonly kinds: readonly ColumnKind[];
   /** The places, among those columns, of the ones that rows are sorted by. */
@@ -135,9 +135,9 @@ export function createStatements() {
   };
 }
 
-/** Of what {@link countValues} gives. */
+/** The parameters that {@link countValues} returns. */
 const countKinds: readonly ColumnKind[] = ['tenant', 'id', 'integer'];
-/** Of what {@link ceilingValues} gives. */
+/** The parameters that {@link ceilingValues} returns. */
 const ceilingKinds: readonly ColumnKind[] = ['text', 'tenant', 'id', 'integer', 'integer'];
 
 function arraysOf(lists: readonly SqlValue[][], kinds: readonly ColumnKind[]): ArrayParameter[] {
@@ -291,7 +291,7 @@ function bodyOf({ action, table, columns }: StatementPart, source: string): stri
   if (action === 'replace') {
     const assignments = columns.map((column) => `${column} = n.${column}`);
     const same = key.map((column) => `t.${column} = n.${column}`);
-    // An update returns what it wrote. What was stored before is read beside it.
+    // An update returns the new row, so the stored one is read in the same statement.
     const before = isCounted(table) ? `, ${table} as before` : '';
     if (before) same.push(...key.map((column) => `before.${column} = t.${column}`));
     return `update ${table} t set ${assignments.join(', ')}

@@ -5,7 +5,7 @@ export class DatabaseTlsError extends Error {
   override readonly name = 'DatabaseTlsError';
 }
 
-/** What Node and OpenSSL say of certificates that do not hold. */
+/** The error codes of Node and OpenSSL for certificates that fail verification. */
 const certificateCode = /^(?:ERR_TLS_|ERR_SSL_|UNABLE_TO_|CERT_|DEPTH_ZERO_|SELF_SIGNED_)/;
 const withoutTls = /does not support SSL/;
 

@@ -15,7 +15,7 @@ export const checkViolation = '23514';
 
 const internalError = 'XX000';
 
-/** What a worker said, as the coordinator passes it on. Its texts may be in another language; then it is a failure. */
+/** A worker's message, as the coordinator passes it on. In another language it is not recognized and is a failure. */
 const passedOn: readonly (readonly [code: string, message: RegExp])[] = [
   [uniqueViolation, /duplicate key value violates unique constraint/],
   [divisionByZero, /division by zero/],
@@ -29,7 +29,7 @@ export function codeOf({ code, message }: pg.DatabaseError): string | undefined 
 
 export interface Violation {
   readonly table: Table;
-  /** Of the constraint, without the table: `key`, `fingerprint`. */
+  /** The name of the constraint without the table: `key`, `fingerprint`. */
   readonly name: string;
 }
 

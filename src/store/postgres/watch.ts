@@ -49,7 +49,7 @@ export function watchSilence(watched: WatchedPool): () => void {
     }
   }
 
-  /** Whatever made it silent did the same to those that are idle, and that shows only when they are used. */
+  /** The idle connections are probably silent for the same reason, which shows only when they are used. */
   function abandon(session: Session): void {
     session.cut();
     for (const other of watched.sessions) if (other.busySince === undefined) other.retire();

@@ -26,11 +26,11 @@ export interface WrittenBytes {
   beginGroup(): void;
   /** Forgets what the changes of the group have added so far: they were rolled back. */
   beginAgain(): void;
-  /** Of one change: adds it to the group's when it is done. */
+  /** Begins the count of one change, which is added to the group's count when the change is done. */
   beginChange(): void;
   /** Before a counted row is replaced: counts what it was. */
   replaced(operation: RowOperation, stored: readonly SqlValue[]): void;
-  /** Of values that were written. */
+  /** Counts written values. */
   written(operation: RowOperation, stored: readonly SqlValue[]): void;
   /** Removes a counted row; returns how many rows there were. */
   remove(operation: RowOperation, stored: readonly SqlValue[]): number;
@@ -53,7 +53,7 @@ export function createByteCount(database: DatabaseSync): WrittenBytes {
   const bytesOfApplication = database.prepare(`${sum} and application_id = ?`);
   let ofGroup: Deltas = new Map();
   let ofChange: Deltas = new Map();
-  /** As the transaction found them. */
+  /** The values at the beginning of the transaction. */
   let storedBefore = new Map<string, number>();
 
   function count(operation: RowOperation, application: SqlValue, bytes: number): void {
@@ -160,7 +160,7 @@ interface Places {
 
 const placesByOperation = new Map<string, Places>();
 
-/** Where the values of an operation on a counted table are. */
+/** The positions of the values in an operation on a counted table. */
 function placesIn({ table, action }: RowOperation): Places {
   const name = `${action} ${table}`;
   const known = placesByOperation.get(name);

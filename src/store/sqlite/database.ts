@@ -1,4 +1,4 @@
-/** How the embedded database is opened: its file, its pragmas, its schema. */
+/** Opens the embedded database: its file, its pragmas, its schema. */
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -27,7 +27,7 @@ const types: ColumnTypes = {
   keyCovers: () => '',
 };
 
-/** How long a statement waits for another process, such as the command line, to finish its commit. */
+/** The time that a statement waits for another process, such as the command line, to finish its commit. */
 export const busyTimeoutMs = 5000;
 
 /** Read back after setting: SQLite ignores a pragma it cannot honour instead of failing. */
@@ -38,7 +38,7 @@ const writerPragmas = [
   // What is deleted is overwritten with zeros in the file.
   { name: 'secure_delete', set: 'on', expected: 1 },
   { name: 'trusted_schema', set: 'off', expected: 0 },
-  // What a savepoint would restore is kept in memory, not in a file that holds what was deleted.
+  // The journal of savepoints stays in memory, because a file would contain deleted values.
   { name: 'temp_store', set: 'memory', expected: 2 },
   // Pages: 16 MiB of log. Indexes are written at random places, and a page that changes often is moved once.
   { name: 'wal_autocheckpoint', set: '4000', expected: 4000 },
@@ -101,7 +101,7 @@ export function migrate(database: DatabaseSync): void {
   for (const statement of pendingStatements(found, types)) database.exec(statement);
 }
 
-/** Opens a connection that can only read; it sees each commit as soon as it is made. */
+/** Opens a read-only connection, which sees each commit immediately. */
 export function openReader(dataDir: string): DatabaseSync {
   const database = new DatabaseSync(databaseFile(dataDir), {
     readOnly: true,

@@ -24,7 +24,7 @@ const groupsInFlight = 1;
 /** Prepared statements kept for queries, those that were used last: some queries have a text for each number of ids. */
 const statementsMax = 256;
 
-/** What a thread commits through, and what only the process has; see {@link Writer}. */
+/** The writer that a thread commits through, and the parts that only the process has; see {@link Writer}. */
 interface WriterAccess extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'close'> {
   readonly dataDir: string;
   readonly epochs: Epochs;

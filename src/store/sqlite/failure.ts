@@ -1,4 +1,4 @@
-/** What an error of SQLite means: which precondition did not hold, and what the caller gets. */
+/** Translates an error of SQLite: the precondition that did not hold, or the caller's error. */
 import type { Precondition } from '../change.ts';
 import { shapes, type Table } from '../tables.ts';
 import type { WireOutcome } from './wire.ts';
@@ -31,7 +31,7 @@ export function isFull(error: unknown): boolean {
 
 const ofTheValue = new Set([18, 19, 20, 25]); // SQLITE_TOOBIG, _CONSTRAINT, _MISMATCH, _RANGE
 
-/** What SQLite had no part in is a mistake of ours; such a message may quote the value. */
+/** An error that is not from SQLite is a mistake of ours, and its message may quote a value. */
 export function failureOf(error: unknown): WireOutcome {
   const { errcode, code } = error as { errcode?: number; code?: string };
   if (errcode === undefined) return { unstorable: code ?? 'the writer failed' };

@@ -1,9 +1,9 @@
-/** How much of the disk growing writes leave free, for reading and deleting. */
+/** The space on the disk that growing writes leave free for reading and deleting. */
 import type { DiskSpace } from '../../base/telemetry/disk.ts';
 
 const gibibyte = 2 ** 30;
 
-/** Where the operator does not say how much is to stay free: so much, and on a small disk this part of it. */
+/** The default if the operator sets none: this many bytes, and on a small disk this part of it. */
 const freeBytesMinDefault = { most: gibibyte, ofDisk: 0.05 } as const;
 
 /**

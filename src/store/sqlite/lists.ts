@@ -8,7 +8,7 @@ import type { SqlValue } from '../tables.ts';
 type ValueList = readonly SqlValue[];
 
 export interface ListStatement {
-  /** Of the columns. */
+  /** The names of the columns. */
   readonly names: readonly string[];
   readonly get: (parameters: ValueList) => ValueList | undefined;
   readonly all: (parameters: ValueList) => readonly ValueList[];

@@ -24,9 +24,9 @@ export interface WireGroup {
 
 /** A {@link WireGroup} as it crosses. */
 export interface PackedGroup extends Pick<WireGroup, 'provers' | 'giveUpAt'> {
-  /** Of each change, how many operations and how many entries it has, and 1 where it grows. */
+  /** For each change, the numbers of its operations and entries, and 1 if it grows. */
   readonly counts: readonly number[];
-  /** Of the few changes that have any. */
+  /** The ceilings of the few changes that have any. */
   readonly ceilings: readonly (readonly [place: number, FlatChange['ceilings']])[];
   readonly operations: PackedOperations;
   /** Those of the changes, then the notes. */
@@ -34,7 +34,7 @@ export interface PackedGroup extends Pick<WireGroup, 'provers' | 'giveUpAt'> {
 }
 
 interface PackedOperations {
-  /** Of each its table, its action and its values, undefined where one is bytes. */
+  /** For each operation its table, its action and its values; undefined in the place of bytes. */
   readonly values: readonly (SqlValue | undefined)[];
   /** All values that are bytes. Copied: what they were cut from may hold plaintexts, and all of it would be posted. */
   readonly bytes: Uint8Array<ArrayBuffer>;

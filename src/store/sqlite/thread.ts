@@ -14,7 +14,7 @@ export interface WriterOptions {
   /** Whether entries come back after each commit, as they were chained. */
   readonly returnsEntries: boolean;
   readonly epochs: SharedArrayBuffer;
-  /** What stays free on the disk; see `room.ts`. */
+  /** The bytes that stay free on the disk; see `room.ts`. */
   readonly freeBytesMin: number | undefined;
 }
 
@@ -30,11 +30,11 @@ export interface WriterCalls {
   close(): void;
 }
 
-/** What the thread says by itself. */
+/** Messages that the thread sends unasked. */
 export interface WriterEvents {
   /** The database is open and migrated, or the thread ends because it is not. */
   opened(failure: OpenFailure | undefined): void;
-  /** Of a commit, as they were chained. */
+  /** The entries of a commit, as they were chained. */
   committed(entries: readonly ChainedEntry[]): void;
 }
 

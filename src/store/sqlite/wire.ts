@@ -1,11 +1,11 @@
-/** What crosses between the writer thread and those that commit through it, and one end of such a line. */
+/** The messages between the writer thread and the threads that commit through it, and one end of that channel. */
 import type { MessagePort } from 'node:worker_threads';
 import type { FlatChange, Precondition } from '../change.ts';
 import type { Prover } from '../log-chain/proof.ts';
 import { uncertain } from '../unavailable.ts';
 import { packGroup, type WireGroup } from './packed-group.ts';
 
-/** What came of a group: of each change that writes rows, and of all others, which come to the same. */
+/** The outcomes of a group: one for each change that writes rows, and one for all others together. */
 export type WireReply =
   | 'done'
   | { readonly outcomes: readonly WireOutcome[]; readonly notes: WireOutcome };
@@ -30,7 +30,7 @@ export interface CommittingGroup {
 export interface WriterLine {
   /** One outcome for each change, in their order, once the group is durable. */
   commit(group: CommittingGroup): Promise<readonly WireOutcome[]>;
-  /** What was sent and has no outcome by now fails: only the writer knows whether it was done. */
+  /** Groups without an outcome fail: only the writer knows whether they were committed. */
   end(): void;
 }
 

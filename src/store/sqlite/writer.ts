@@ -43,7 +43,7 @@ class StreamsTakenError extends Error {
   }
 }
 
-/** Statements are few: three for each table. They are prepared on first use and kept. */
+/** There are only three statements for each table. They are prepared on first use and reused. */
 function createStatements(database: DatabaseSync): (operation: RowOperation) => StatementSync {
   const prepared = new Map<string, StatementSync>();
   return ({ table, action }) => {
