@@ -119,6 +119,10 @@ const acrossTenants: readonly {
     is: /^select tenant_id as owner from deliveries where state = 'waiting' and .+ order by tenant_id limit \S+$/,
     why: 'the tenants for which deliveries wait, by steps from one to the next, every ten minutes',
   },
+  {
+    is: /^select tenant_id from tenants where deleted_at is null and created_at <= .+ order by created_at, tenant_id/,
+    why: 'the tenants whose keys have reached their age, for a job that then goes through them one by one',
+  },
   { is: /^insert into logs select \* from logs where false/, why: 'a probe, which writes no row' },
 ];
 

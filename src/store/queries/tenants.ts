@@ -83,12 +83,16 @@ export function tenantsWithAgedKeys({
       .select('tenant_id')
       .where('deleted_at', 'is', null)
       .where('created_at', '<=', since)
-      .where('tenant_id', 'not in', (inner) =>
-        inner
-          .selectFrom('key_rotations')
-          .select('key_rotations.tenant_id')
-          .where('purpose', 'in', kinds)
-          .where('started_at', '>', since),
+      .where(({ exists, not, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('key_rotations')
+              .select('purpose')
+              .whereRef('key_rotations.tenant_id', '=', 'tenants.tenant_id')
+              .where('purpose', 'in', kinds)
+              .where('started_at', '>', since),
+          ),
+        ),
       )
       .orderBy('created_at')
       .orderBy('tenant_id')
