@@ -24,6 +24,7 @@ export const groups: Readonly<Record<string, string>> = {
   key: 'keys of applications, for the operator',
   keys: 'encryption keys of the vault and its tenants',
   'keys rotate': 'new keys in place of those in use',
+  erasure: 'receipts that data was erased',
   logs: 'the audit log',
   reactor: 'the code of reactors, for those who write it',
 };
