@@ -51,7 +51,12 @@ async function assertAltered(engine: Engine, tenant: TestTenant, sets: string): 
   const read = await sendProxy(tenant, 'GET', `/${id}`);
   assert.equal(read.status, 500);
   assert.equal(read.body.type, 'urn:strongroom:problem:integrity');
-  assert.equal((await sendProxy(tenant, 'GET', '')).status, 500);
+  const list = await sendProxy(tenant, 'GET', '');
+  assert.equal(list.status, 200);
+  assert.ok(
+    list.body.data.every((proxy: { id: string }) => proxy.id !== id),
+    sets,
+  );
   const body = { name: 'x' };
   assert.equal((await sendProxy(tenant, 'PATCH', `/${id}`, { body })).status, 500);
   assert.equal((await sendProxy(tenant, 'DELETE', `/${id}`)).status, 204);
@@ -92,6 +97,7 @@ onBothEngines('the proxy of a call', (engine) => {
       applicationId: undefined,
       requireAuth: false,
       disableDetokenization: false,
+      hasSlowClientKey: false,
       allowEncrypted: false,
       allowedPaths: undefined,
       allowedMethods: ['POST'],

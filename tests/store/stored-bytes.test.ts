@@ -201,9 +201,6 @@ onBothEngines('stored bytes', (engine) => {
       'drop index client_key_uses_by_id',
       'alter table client_key_uses drop column use_id',
       'alter table client_key_uses drop column proof',
-      'drop index reactor_runs_due_by_due_at',
-      'drop table key_rotations',
-      'drop table fingerprint_claims',
       'update schema_version set version = 4',
     ];
   }

@@ -23,7 +23,6 @@ import {
   removableKeys,
 } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
-import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from './api-key-row.ts';
 import { keysOf, namedKeys, provenKeysOf } from './queries.ts';
@@ -168,7 +167,7 @@ export function listApplications(
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
     const { rows: found, pagination } = await readPage(store);
-    const onPage = found.map((row) => unverifiedColumns(row).application_id);
+    const onPage = found.map(({ application_id }) => application_id);
     const keys = await keysOf(store, tenant.id, onPage);
     const { rows: proven, altered } = quarantine.proven(tenant, 'api_keys', keys);
     const { data, entries } = await listed(tools, caller, {
