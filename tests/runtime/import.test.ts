@@ -99,8 +99,7 @@ onBothEngines('an import on several threads', (engine) => {
       assert.equal(shown, 1 + succeeded);
       const blocks = await storedRows(engine, tenant.vault.place, 'logs');
       const streams = new Set(blocks.map((row) => row.stream_id));
-      // An import has an entry for each of its parts, which the vault sizes by the time they take.
-      assert.ok(logged.includes('import'));
+      // A part in which no line succeeds has an entry of its own, and the vault sizes parts by the time they take.
       const ofLines = logged.filter((one) => one !== 'import');
       outcomes.push({ text: named(text), logged: ofLines, streams: streams.size });
       await verifyLog(engine, tenant.vault.place);
