@@ -1,14 +1,21 @@
 /** Preloaded into a vault under measurement: exchanges its store for one without a log. */
 import { registerHooks } from 'node:module';
 
-const product = new URL('../src/store/open/open.ts', import.meta.url).href;
-const withoutLog = new URL('store-without-log.ts', import.meta.url).href;
+const exchanged = new Map(
+  Object.entries({
+    '../src/store/open/open.ts': 'store-without-log.ts',
+    '../src/store/change.ts': 'change-without-log.ts',
+  }).map(([product, ours]) => [urlOf(product), urlOf(ours)]),
+);
 
 registerHooks({
   resolve(specifier, context, next) {
     const found = next(specifier, context);
-    return found.url === product && context.parentURL !== withoutLog
-      ? { ...found, url: withoutLog }
-      : found;
+    const url = exchanged.get(found.url);
+    return url === undefined || context.parentURL === url ? found : { ...found, url };
   },
 });
+
+function urlOf(path: string): string {
+  return new URL(path, import.meta.url).href;
+}

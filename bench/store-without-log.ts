@@ -8,11 +8,9 @@ export { attachStore } from '../src/store/open/open.ts';
 
 export async function openStore(options: StoreOptions): Promise<Store> {
   const store = await openProduct(options);
-  const entries = [] as unknown as Change['entries'];
   const commit = (change: Change): Promise<CommitOutcome> => {
     const { insert, replace, remove } = change;
-    if (!insert && !replace && !remove) return Promise.resolve({});
-    return store.commit({ ...change, entries });
+    return insert || replace || remove ? store.commit(change) : Promise.resolve({});
   };
   return { ...store, commit };
 }
