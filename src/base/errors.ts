@@ -94,6 +94,11 @@ export function integrityError(internal: string, details: IntegrityDetails = {})
   return new VaultError('integrity', { public: shown, internal, ...details });
 }
 
+/** The code with which the system or Node names a failure, such as `ENOENT`. Unlike the message, it quotes nothing. */
+export function systemCodeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
 export function isIntegrityError(error: unknown): error is VaultError {
   return error instanceof VaultError && error.code === 'integrity';
 }

@@ -44,8 +44,9 @@ export function createPause(): Pause {
     const ms = performance.now() - began;
     if (ms < stepMs.shared || (ms < stepMs.alone && isAlone())) return undefined;
     const next = nextStep();
-    if (next === undefined) begin();
-    return next === undefined ? undefined : (next || untilTurn()).then(begin);
+    if (next !== undefined) return (next || untilTurn()).then(begin);
+    begin();
+    return undefined;
   };
 }
 

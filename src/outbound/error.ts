@@ -1,4 +1,5 @@
 /** The failures of calls to other hosts. */
+import { systemCodeOf } from '../base/errors.ts';
 
 /** Each reason with its message. No message contains a part of the request, of the response, or of the URL. */
 const reasons = {
@@ -32,7 +33,7 @@ export class OutboundError extends Error {
   readonly reason: OutboundFailure;
 
   constructor(reason: OutboundFailure, below?: unknown) {
-    const code = codeOf(below);
+    const code = systemCodeOf(below) ?? '';
     super(codeForm.test(code) ? `${reasons[reason]} (${code})` : reasons[reason]);
     this.name = 'OutboundError';
     this.reason = reason;
@@ -69,11 +70,7 @@ const unreachable: ReadonlySet<OutboundFailure> = new Set([
 /** Maps an error of the network layer to its reason; a reset connection if the error has no known code. */
 export function failureOf(error: unknown): OutboundError {
   if (error instanceof OutboundError) return error;
-  const code = codeOf(error);
+  const code = systemCodeOf(error) ?? '';
   const reason = reasonsByCode.find(([form]) => form.test(code))?.[1] ?? 'reset';
   return new OutboundError(reason, error);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

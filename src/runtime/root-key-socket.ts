@@ -7,6 +7,7 @@ import { chmodSync, rmSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { second } from '../base/clock.ts';
+import { systemCodeOf } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { RootKeyError } from '../keys/root/root-key.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
@@ -55,7 +56,7 @@ export async function openRootKeySocket(
     await listenPrivately(server, file);
   } catch (error) {
     if (error instanceof RootKeyError) throw error;
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = systemCodeOf(error) ?? 'unknown';
     throw new RootKeyError(`the socket ${file} cannot be made: ${code}`, { cause: error });
   }
   return {
@@ -135,7 +136,7 @@ export async function askServer(dataDir: string, request: SocketRequest): Promis
     await once(socket, 'connect');
   } catch (error) {
     socket.destroy();
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = systemCodeOf(error) ?? 'unknown';
     if (code === 'ENOENT' || code === 'ECONNREFUSED') {
       throw new NoServerError(
         `no server of this vault runs with the data directory ${dataDir}. Start it, and unseal it with ` +

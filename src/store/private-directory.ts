@@ -1,6 +1,7 @@
 /** Creates directories that only their owner can access. */
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { systemCodeOf } from '../base/errors.ts';
 
 const mode = 0o700;
 
@@ -22,6 +23,6 @@ function makeOne(path: string): void {
     mkdirSync(path, { mode });
   } catch (error) {
     // Another process may have created it first.
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (systemCodeOf(error) !== 'EEXIST') throw error;
   }
 }

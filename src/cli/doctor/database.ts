@@ -1,6 +1,7 @@
 /** The database: reached, of this release, keeping what it acknowledges, and with the root key that opens it. */
 import { existsSync, statSync } from 'node:fs';
 import { minute, second } from '../../base/clock.ts';
+import { systemCodeOf } from '../../base/errors.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
@@ -121,7 +122,7 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
   try {
     store = await openReadOnly(config.databaseUrl ?? config.dataDir);
   } catch (error) {
-    const isEmpty = error instanceof Error && 'code' in error && error.code === undefinedTable;
+    const isEmpty = systemCodeOf(error) === undefinedTable;
     if (isEmpty) {
       return [
         ok('the database is empty; the first start fills it'),

@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { day } from '../../base/clock.ts';
+import { systemCodeOf } from '../../base/errors.ts';
 import { certificateEnd } from '../../keys/tls-pair.ts';
 import { holdAddress } from '../../runtime/address.ts';
 import { type Config, readVariable } from '../../runtime/config/config.ts';
@@ -209,7 +210,7 @@ async function checkAddress(config: Config, isEmbedded: boolean): Promise<readon
     await (await holdAddress(config)).release();
     return [ok(`${host} port ${port} is free`)];
   } catch (error) {
-    const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    const isTaken = systemCodeOf(error) === 'EADDRINUSE';
     if (!isTaken) {
       return [
         problem(

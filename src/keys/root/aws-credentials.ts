@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, type Instant, latestInstant, minute, parseInstant } from '../../base/clock.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { jsonOf, remoteUnavailable, requestRemote } from './remote.ts';
+import { credentialOf, jsonOf, remoteUnavailable, requestRemote } from './remote.ts';
 import type { ReadRootKeyVariable } from './root-key.ts';
 
 /** Credentials of AWS. */
@@ -108,7 +108,7 @@ async function ofWebIdentity({
     Version: '2011-06-15',
     RoleArn: role,
     RoleSessionName: read('AWS_ROLE_SESSION_NAME') ?? 'strongroom',
-    WebIdentityToken: textOf(origin, file).trim(),
+    WebIdentityToken: credentialOf({ origin }, file),
   });
   const address = read('AWS_ENDPOINT_URL_STS') ?? `https://sts.${region}.amazonaws.com`;
   const { status, text } = await requestRemote(origin, address, { method: 'POST', body });
@@ -176,13 +176,4 @@ function profileOf(read: ReadRootKeyVariable): Readonly<Record<string, string>> 
     if (section === wanted && name !== undefined && value !== undefined) values[name] = value;
   }
   return values;
-}
-
-function textOf(origin: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed';
-    throw remoteUnavailable(origin, `has its web identity in ${file}: ${code}`, error);
-  }
 }

@@ -1,6 +1,7 @@
 /** The root key as the output of a command, which reads it from a TPM, a credential store, or a cloud. */
 import { spawn } from 'node:child_process';
 import { second } from '../../base/clock.ts';
+import { systemCodeOf } from '../../base/errors.ts';
 import { localRootKey, parseRootKey } from './local-key.ts';
 import { RootKeyError, type RootKeySettings, type RootKeySource } from './root-key.ts';
 
@@ -88,7 +89,7 @@ async function outputOf(
   try {
     const code = await new Promise<number | null>((resolve) => {
       child.on('error', (error) => {
-        flaw ??= `cannot be run: ${'code' in error ? String(error.code) : 'unknown'}`;
+        flaw ??= `cannot be run: ${systemCodeOf(error) ?? 'unknown'}`;
         resolve(null);
       });
       child.on('close', resolve);

@@ -18,6 +18,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { systemCodeOf } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import { aeadKeyBytes } from '../aead.ts';
 import { localKeyId, localRootKey, parseRootKey } from './local-key.ts';
@@ -163,7 +164,7 @@ function linkUnlessPresent(draft: string, file: string): boolean {
     linkSync(draft, file);
     return true;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
+    if (systemCodeOf(error) === 'EEXIST') return false;
     throw error;
   }
 }
@@ -199,11 +200,7 @@ function attempt<T>(file: string, failure: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
-    const reason = `the root key (file ${file}) ${failure}: ${codeOf(error)}`;
+    const reason = `the root key (file ${file}) ${failure}: ${systemCodeOf(error) ?? 'unknown'}`;
     throw new RootKeyError(reason, { cause: error });
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

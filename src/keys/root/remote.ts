@@ -1,6 +1,7 @@
 /** Requests to the service that holds a remote root key: bounded, with errors that carry no content. */
 
-import { VaultError } from '../../base/errors.ts';
+import { readFileSync } from 'node:fs';
+import { systemCodeOf, VaultError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import { RootKeyError } from './root-key.ts';
 
@@ -78,6 +79,19 @@ export function remoteUnavailable(origin: string, problem: string, cause?: unkno
   });
 }
 
+/**
+ * The credential in a file, without white space around it. It is read each time, because agents replace such files.
+ * @throws VaultError `unavailable` when the file cannot be read.
+ */
+export function credentialOf({ origin }: { readonly origin: string }, file = ''): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    const code = systemCodeOf(error) ?? 'failed';
+    throw remoteUnavailable(origin, `has its credentials in ${file}: ${code}`, error);
+  }
+}
+
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -93,6 +107,5 @@ async function boundedText(response: Response): Promise<string> {
 function reasonOf(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') return 'timeout';
   const cause = error instanceof Error ? error.cause : undefined;
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  return typeof code === 'string' ? code : 'failed';
+  return systemCodeOf(cause) ?? 'failed';
 }

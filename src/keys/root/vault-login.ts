@@ -1,8 +1,13 @@
 /** How the vault logs in to HashiCorp Vault or OpenBao, and keeps its token alive. */
-import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../base/json.ts';
 import { isObject } from '../../base/json.ts';
-import { jsonOf, type RemoteResponse, remoteUnavailable, requestRemote } from './remote.ts';
+import {
+  credentialOf,
+  jsonOf,
+  type RemoteResponse,
+  remoteUnavailable,
+  requestRemote,
+} from './remote.ts';
 import { type ReadRootKeyVariable, RootKeyError } from './root-key.ts';
 
 /** Where the service is, and the part of it to which requests go. */
@@ -37,14 +42,14 @@ const methods: readonly LoginMethod[] = [
   {
     // Read at each login, because an agent replaces the file before its token expires.
     variables: ['VAULT_TOKEN_FILE'],
-    login: (server, read) => leaseOfToken(server, contentOf(server, read('VAULT_TOKEN_FILE'))),
+    login: (server, read) => leaseOfToken(server, credentialOf(server, read('VAULT_TOKEN_FILE'))),
   },
   {
     variables: ['VAULT_ROLE_ID', 'VAULT_SECRET_ID_FILE'],
     login: (server, read) =>
       leaseOfLogin(server, `auth/${read('VAULT_AUTH_MOUNT') ?? 'approle'}/login`, {
         role_id: read('VAULT_ROLE_ID') ?? '',
-        secret_id: contentOf(server, read('VAULT_SECRET_ID_FILE')),
+        secret_id: credentialOf(server, read('VAULT_SECRET_ID_FILE')),
       }),
   },
   {
@@ -52,7 +57,7 @@ const methods: readonly LoginMethod[] = [
     login: (server, read) =>
       leaseOfLogin(server, `auth/${read('VAULT_AUTH_MOUNT') ?? 'kubernetes'}/login`, {
         role: read('VAULT_KUBERNETES_ROLE') ?? '',
-        jwt: contentOf(server, read('VAULT_KUBERNETES_TOKEN_FILE') ?? serviceAccountToken),
+        jwt: credentialOf(server, read('VAULT_KUBERNETES_TOKEN_FILE') ?? serviceAccountToken),
       }),
   },
 ];
@@ -199,13 +204,4 @@ function leaseOf(response: RemoteResponse): VaultToken | undefined {
   if (response.status !== 200 || typeof token !== 'string' || typeof seconds !== 'number')
     return undefined;
   return { token, seconds, renewable: renewable === true };
-}
-
-function contentOf({ origin }: VaultServer, file = ''): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed';
-    throw remoteUnavailable(origin, `has its credentials in ${file}: ${code}`, error);
-  }
 }

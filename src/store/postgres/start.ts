@@ -1,4 +1,5 @@
 /** Checks the servers of a database at the start, before anything is changed in it. */
+import { systemCodeOf } from '../../base/errors.ts';
 import type { ExaminedServer, Servers } from './servers.ts';
 import { DatabaseTlsError, explainTls } from './tls.ts';
 
@@ -38,7 +39,7 @@ export function problemOf(examined: readonly ExaminedServer[]): string | undefin
     const upgrade = `Upgrade it to ${versionMin} or later.`;
     return `names ${old.name}, which is PostgreSQL ${old.versionText}. ${upgrade}`;
   }
-  const without = examined.find(({ error }) => codeOf(error) === unknownDatabase);
+  const without = examined.find(({ error }) => systemCodeOf(error) === unknownDatabase);
   if (without) {
     return `names ${without.name}, which has no database of that name; the others have one. ${nameOne}`;
   }
@@ -61,8 +62,4 @@ export function problemOf(examined: readonly ExaminedServer[]): string | undefin
     .join('; ');
   const advice = 'Name the primary, promote a standby, or turn default_transaction_read_only off.';
   return `names no server that accepts writes: ${each}. ${advice}`;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }

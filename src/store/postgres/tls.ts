@@ -1,4 +1,5 @@
 /** A connection that is refused because the server cannot be trusted, in words for the operator. */
+import { systemCodeOf } from '../../base/errors.ts';
 
 /** The database was not reached over verified TLS. */
 export class DatabaseTlsError extends Error {
@@ -12,7 +13,7 @@ const withoutTls = /does not support SSL/;
 /** The error, or one that says what to do where TLS is what failed. */
 export function explainTls(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  const code = 'code' in error ? String(error.code) : '';
+  const code = systemCodeOf(error) ?? '';
   const lacksTls = withoutTls.test(error.message);
   if (!lacksTls && !certificateCode.test(code)) return error;
   const problem = lacksTls

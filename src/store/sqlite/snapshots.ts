@@ -1,5 +1,6 @@
 /** Reads that share a snapshot of the embedded database: to take one costs as much as to look up a row. */
 import type { DatabaseSync } from 'node:sqlite';
+import { systemCodeOf } from '../../base/errors.ts';
 import { impossible, unavailable } from '../unavailable.ts';
 
 export interface Snapshots {
@@ -44,7 +45,7 @@ export function createSnapshots(reader: DatabaseSync, commits: () => number): Sn
         return run();
       } catch (error) {
         // Of an integer beyond 2^53, whose value the message has.
-        if (error instanceof Error && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
+        if (systemCodeOf(error) === 'ERR_OUT_OF_RANGE') {
           throw impossible(error);
         }
         throw unavailable(error instanceof Error ? error.message : 'read failed');
