@@ -22,8 +22,6 @@ let file: Promise<string> | undefined;
 /** @returns the URL of a database of the shared cluster that has the tables and no row of a vault. */
 export async function createMigratedDatabase(): Promise<string> {
   const postgres = await sharedPostgres();
-  // There a database is three, which have the tables as soon as they are joined.
-  if (isCitus()) return postgres.createDatabase();
   const named = process.env[templateVariables.database];
   database ??= named === undefined ? makeTemplateDatabase(postgres) : Promise.resolve(named);
   return postgres.createDatabase(undefined, await database);
@@ -39,14 +37,17 @@ export async function copyMigratedFile(dataDir: string): Promise<void> {
 /** @returns its name. It takes no connections, because a database that has one cannot be copied. */
 export async function makeTemplateDatabase(postgres: SharedPostgres): Promise<string> {
   const databaseUrl = await postgres.createDatabase();
-  await migrate(databaseUrl);
+  // On Citus a fresh database has the tables.
+  if (!isCitus()) await migrate(databaseUrl);
   const name = new URL(databaseUrl).pathname.slice(1);
-  await execute(postgres.url, `alter database ${name} with allow_connections false`);
-  // A pooler between the cluster and the tests may keep one open.
-  await execute(
-    postgres.url,
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
-  );
+  for (const url of [postgres.url, ...postgres.workers]) {
+    await execute(url, `alter database ${name} with allow_connections false`);
+    // A pooler between the cluster and the tests may keep one open, and so does Citus.
+    await execute(
+      url,
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+    );
+  }
   return name;
 }
 

@@ -55,6 +55,7 @@ export interface Postgres extends SharedPostgres {
 export const sharedUrlVariable = 'TEST_POSTGRES_URL';
 
 const user = 'strongroom';
+const emptyTemplate = 'template0';
 
 const pollMs = 10;
 const pollsMax = 3_000;
@@ -150,17 +151,19 @@ function cluster(url: string, workers: readonly string[]): SharedPostgres {
   return {
     url,
     workers,
-    async createDatabase(t, template = 'template0') {
+    async createDatabase(t, template = emptyTemplate) {
       const name = `test_${randomBytes(8).toString('hex')}`;
       const all = [url, ...workers];
-      for (const one of all) await execute(one, `create database ${name} template ${template}`);
+      const create = `create database ${name} template ${template}`;
+      await Promise.all(all.map((one) => execute(one, create)));
       t?.after(async () => {
         for (const one of all) await execute(one, `drop database if exists ${name} with (force)`);
       });
       const [own = '', ...others] = all.map(
         (one) => Object.assign(new URL(one), { pathname: name }).href,
       );
-      if (others.length > 0) await joinDatabases(own, others);
+      // The copy of a database that was joined is joined to the copies of the others.
+      if (others.length > 0 && template === emptyTemplate) await joinDatabases(own, others);
       return own;
     },
   };

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { findIsolation } from '../../src/reactors/sandbox/probe.ts';
 import { bundlePackages } from './bundle-packages.ts';
-import { isCitus, workersVariable } from './citus-cluster.ts';
+import { workersVariable } from './citus-cluster.ts';
 import { engineVariable } from './engines.ts';
 import { isolationVariable } from './isolation.ts';
 import { makeTemplateDatabase, makeTemplateFile, templateVariables } from './migrated.ts';
@@ -105,7 +105,7 @@ await warmUp();
 const times = process.env['TEST_TIMES'] === undefined ? undefined : collectTimes();
 const templates = {
   [templateVariables.file]: await makeTemplateFile(),
-  ...(!isCitus() && { [templateVariables.database]: await makeTemplateDatabase(postgres) }),
+  [templateVariables.database]: await makeTemplateDatabase(postgres),
 };
 const isolation = (await findIsolation()) ?? null;
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;

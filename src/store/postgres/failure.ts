@@ -93,10 +93,13 @@ function isStorageQuota(name: string | undefined): boolean {
 export function failureOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   if (!(error instanceof Error)) return unavailable('PostgreSQL failed');
-  if (!(error instanceof pg.DatabaseError) || !ofTheValue.test(error.code ?? '')) {
+  if (!(error instanceof pg.DatabaseError) || !ofTheValue.test(codeOf(error) ?? '')) {
     return unavailable(error.message, error);
   }
   // The message may quote the value, as that of 22P02 does.
-  const { code, routine, table, column, constraint } = error;
-  return unstorable(['PostgreSQL', code, routine, table, column, constraint].join(' '), error);
+  const { routine, table, column, constraint } = error;
+  return unstorable(
+    ['PostgreSQL', codeOf(error), routine, table, column, constraint].join(' '),
+    error,
+  );
 }

@@ -19,6 +19,10 @@ const internalError = 'XX000';
 const passedOn: readonly (readonly [code: string, message: RegExp])[] = [
   [uniqueViolation, /duplicate key value violates unique constraint/],
   [divisionByZero, /division by zero/],
+  ['23502', /violates not-null constraint/],
+  ['22003', /out of range/],
+  ['22P02', /invalid input syntax/],
+  ['54000', /^index row (?:size|requires)/],
 ];
 
 /** The SQLSTATE, also of an error that was passed on. */

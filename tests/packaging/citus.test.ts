@@ -1,0 +1,36 @@
+/** `npm run test:citus` where the extension is there and no server loads it: only a person's choice is a failure. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { installationFor } from '../support/postgres-installation.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+
+const script = join(import.meta.dirname, '..', 'support', 'citus.ts');
+
+test('a PostgreSQL that has the extension citus and does not load it fails a run only where a person named it', (t) => {
+  const directory = temporaryDirectory(t);
+  chmodSync(directory, 0o755);
+  const native = installationFor(join(directory, 'unpacked'));
+  cpSync(native, join(directory, 'native'), { recursive: true, verbatimSymlinks: true });
+  const share = join(directory, 'native', 'share', 'postgresql');
+  writeFileSync(join(share, 'extension', 'citus.control'), '');
+  const binaries = join(directory, 'native', 'bin');
+  writeFileSync(join(binaries, 'pg_config'), `#!/bin/sh\necho "${share}"\n`, { mode: 0o755 });
+  const run = (...flags: readonly string[]) =>
+    spawnSync(process.execPath, [script, ...flags], {
+      env: { ...process.env, TEST_CITUS_BIN: binaries },
+      encoding: 'utf8',
+    });
+  const reason = /does not load the extension citus: .*could not access file "citus".*\n$/;
+
+  const named = run();
+  assert.match(named.stderr, reason);
+  assert.equal(named.status, 1);
+
+  const found = run('--where-it-loads');
+  assert.match(found.stdout, /^The tests on Citus did not run: .*\n$/);
+  assert.match(found.stdout, reason);
+  assert.equal(found.status, 0);
+});
