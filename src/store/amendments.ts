@@ -37,26 +37,38 @@ const amendments = {
 } as const satisfies Record<string, AmendmentSpec>;
 
 /**
- * Cheaper than replacing a row, whose indexes are written again: no index has one of these columns. The sealed value
- * is as long as before, so that the stored bytes stay the same.
+ * Cheaper than replacing a row, whose indexes are written again: no index has one of these columns. All values are as
+ * long as before, so that the stored bytes stay the same.
  */
 const resealings = {
   tokens: { set: ['version', 'data'], was: ['version'] },
-  token_intents: { set: ['version', 'data'], was: ['version'] },
+  token_intents: { set: ['version', 'data', 'fingerprint'], was: ['version'] },
   reactor_runs: { set: ['version', 'body'], was: ['version'] },
   events: { set: ['body'], was: ['body'] },
 } as const satisfies Record<string, AmendmentSpec>;
 
+/** The same with a new fingerprint of the same length. Only the indexes of fingerprints are written. */
+const refingerprintings = {
+  tokens: { set: ['version', 'data', 'fingerprint'], was: ['version'] },
+} as const satisfies Record<string, AmendmentSpec>;
+
 /** An update of some columns, by its table of columns. */
-export type PartialUpdate = 'amend' | 'reseal';
+export type PartialUpdate = 'amend' | 'reseal' | 'refingerprint';
 
 const specs: Readonly<Record<PartialUpdate, Readonly<Record<string, AmendmentSpec>>>> = {
   amend: amendments,
   reseal: resealings,
+  refingerprint: refingerprintings,
 };
+
+/** True for an action that updates some columns of a row. */
+export function isPartialUpdate(action: string): action is PartialUpdate {
+  return Object.hasOwn(specs, action);
+}
 
 export type AmendedTable = keyof typeof amendments;
 export type ResealedTable = keyof typeof resealings;
+export type RefingerprintedTable = keyof typeof refingerprintings;
 
 type ColumnsSetBy<T extends AmendedTable> = (typeof amendments)[T]['set'][number] & keyof Row<T>;
 type WasBy<T extends AmendedTable> = (typeof amendments)[T]['was'][number] & keyof Row<T> & string;

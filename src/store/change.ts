@@ -4,6 +4,8 @@ import {
   type AmendedTable,
   type Amendment,
   amendedColumns,
+  type PartialUpdate,
+  type RefingerprintedTable,
   type ResealedTable,
   type Resealing,
 } from './amendments.ts';
@@ -30,6 +32,8 @@ export interface Change {
   readonly replace?: { readonly [T in VersionedTable]?: readonly Row<T>[] };
   /** Rows of which only the sealed columns change, because they are sealed under another key: see `amendments.ts`. */
   readonly reseal?: { readonly [T in ResealedTable]?: readonly Resealing<T>[] };
+  /** The same where the fingerprint changes too. */
+  readonly refingerprint?: { readonly [T in RefingerprintedTable]?: readonly Resealing<T>[] };
   /** What a step of a rotation notes together with what it does, and corrections of counters. */
   readonly amend?: Pick<NonNullable<Bookkeeping['amend']>, 'key_rotations' | 'stored_bytes'>;
   /** Rows that must exist; of a versioned table, in exactly the version named. What they own goes too. */
@@ -78,7 +82,7 @@ export type CommitOutcome = { readonly conflict?: Precondition };
 export interface RowOperation {
   readonly table: Table;
   /** Clear removes the rows, however many, that one row of the table's owner owns. */
-  readonly action: 'insert' | 'replace' | 'amend' | 'reseal' | 'remove' | 'clear';
+  readonly action: 'insert' | 'replace' | PartialUpdate | 'remove' | 'clear';
   /** Of the columns that {@link columnsOf} lists. */
   readonly values: readonly SqlValue[];
 }
@@ -108,7 +112,7 @@ export function flattenBookkeeping(work: Bookkeeping): FlatChange {
   return { operations: operationsOf(work), entries: [], provers: [], ceilings: [], grows: false };
 }
 
-const actionsInOrder = ['remove', 'replace', 'amend', 'reseal', 'insert'] as const;
+const actionsInOrder = ['remove', 'replace', 'amend', 'reseal', 'refingerprint', 'insert'] as const;
 type Action = (typeof actionsInOrder)[number];
 
 /** By table. */
@@ -150,7 +154,7 @@ function operationOf(table: Table, action: RowOperation['action'], row: AnyRow):
 }
 
 /**
- * The columns whose values an operation gives. Insert and replace: all of them. Amend and reseal: the key, the columns
+ * The columns whose values an operation gives. Insert and replace: all of them. Partial updates: the key, the columns
  * to set, and the columns with an expected value. Remove: the key, and the version if rows have one. Clear: the key of
  * the owner.
  */
@@ -163,6 +167,7 @@ const columnsByAction = {
   replace: byTable(({ columns }) => columns),
   amend: byTable((shape) => amendedColumns('amend', shape)),
   reseal: byTable((shape) => amendedColumns('reseal', shape)),
+  refingerprint: byTable((shape) => amendedColumns('refingerprint', shape)),
   remove: byTable(({ key, versioned }) => (versioned ? [...key, 'version'] : key)),
   clear: byTable(({ owner }) => (owner === undefined ? [] : shapes[owner].key)),
 } as const;

@@ -49,6 +49,7 @@ interface WrittenChange {
   readonly insert?: RowsByTable;
   readonly replace?: RowsByTable;
   readonly reseal?: RowsByTable;
+  readonly refingerprint?: RowsByTable;
   readonly remove?: RowsByTable;
   readonly entries: readonly LogEntry[];
   readonly unexplained?: true;
@@ -100,6 +101,7 @@ const actions = [
   ['insert', '+'],
   ['replace', '='],
   ['reseal', '='],
+  ['refingerprint', '='],
   ['remove', '-'],
 ] as const;
 

@@ -4,8 +4,10 @@
  */
 
 import assert from 'node:assert/strict';
+import type { TokenId } from '../base/ids.ts';
+import type { Json } from '../base/json.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
-import { resealBound, sealBound } from '../rules/bound-row.ts';
+import { openBound, resealBound, sealBound } from '../rules/bound-row.ts';
 import type { Resealer } from '../rules/openings.ts';
 import type { Quarantine } from '../rules/quarantine.ts';
 import type { Tenant } from '../rules/tenant.ts';
@@ -15,8 +17,7 @@ import { searchTermsOf } from '../store/queries/tokens.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { type Contents, contentsOfRow } from './contents/contents.ts';
-import { hasCurrentDigests } from './contents/digest-versions.ts';
-import { storedData } from './contents/sealed-row.ts';
+import { outdatedDigests } from './contents/digest-versions.ts';
 import { searchTerms } from './contents/search-terms.ts';
 import type { TokenTypeName } from './contents/token-types.ts';
 import { currentFingerprint } from './guesses/guesses.ts';
@@ -31,46 +32,57 @@ export interface TokenResealing {
 }
 
 export interface ResealedTokens {
-  readonly change: Pick<Change, 'insert' | 'replace' | 'reseal' | 'remove'>;
+  readonly change: Pick<Change, 'insert' | 'replace' | 'reseal' | 'refingerprint' | 'remove'>;
   readonly count: number;
 }
 
-/** The tokens in their next version. For their readers nothing has changed but the fingerprints. */
+/**
+ * The tokens in their next version. For their readers nothing has changed but the fingerprints. What a row has under
+ * active keys already is not computed or written again.
+ */
 export async function resealTokens(
   { store, tenant, quarantine, withoutTarget }: TokenResealing,
   resealer: Resealer,
   rows: readonly Row<'tokens'>[],
 ): Promise<ResealedTokens> {
-  const sealed: Resealing<'tokens'>[] = [];
-  const renewed: RenewedToken[] = [];
+  const again = { reseal: [], refingerprint: [], replace: [] } as RowsByUpdate;
+  const terms: Row<'search_terms'>[] = [];
+  const outdated: TokenId[] = [];
+  let count = 0;
   for (const row of rows) {
     quarantine.read(() => {
-      if (hasCurrentDigests(tenant, row)) sealed.push(sealedAgain(resealer, row));
-      else renewed.push(renewedToken({ tenant, withoutTarget }, resealer, row));
+      const renewed = renewedToken({ tenant, withoutTarget }, resealer, row);
+      again[renewed.update].push({ ...renewed.row, was_version: row.version });
+      if (renewed.terms) {
+        terms.push(...renewed.terms);
+        outdated.push(row.token_id);
+      }
+      count += 1;
     });
   }
-  const outdated = renewed.flatMap(({ hasTerms, row }) => (hasTerms ? [row.token_id] : []));
-  const terms = outdated.length === 0 ? [] : await store.select(searchTermsOf(tenant.id, outdated));
+  const removed =
+    outdated.length === 0 ? [] : await store.select(searchTermsOf(tenant.id, outdated));
   return {
     change: {
-      reseal: { tokens: sealed },
-      replace: { tokens: renewed.map(({ row }) => row) },
-      remove: { search_terms: terms },
-      insert: { search_terms: renewed.flatMap((one) => one.terms) },
+      reseal: { tokens: again.reseal },
+      refingerprint: { tokens: again.refingerprint },
+      replace: { tokens: again.replace },
+      remove: { search_terms: removed },
+      insert: { search_terms: terms },
     },
-    count: sealed.length + renewed.length,
+    count,
   };
 }
 
-function sealedAgain(resealer: Resealer, row: Row<'tokens'>): Resealing<'tokens'> {
-  const data = resealBound(resealer, 'tokens', row);
-  return { ...row, data, version: row.version + 1, was_version: row.version };
-}
+/** Partial updates write fewer indexes than a replacement. */
+type TokenUpdate = 'reseal' | 'refingerprint' | 'replace';
+type RowsByUpdate = Readonly<Record<TokenUpdate, Resealing<'tokens'>[]>>;
 
 interface RenewedToken {
   readonly row: Row<'tokens'>;
-  readonly hasTerms: boolean;
-  readonly terms: readonly Row<'search_terms'>[];
+  readonly update: TokenUpdate;
+  /** All of the token, if those that are stored are under an earlier key. */
+  readonly terms?: readonly Row<'search_terms'>[];
 }
 
 function renewedToken(
@@ -78,24 +90,35 @@ function renewedToken(
   resealer: Resealer,
   before: Row<'tokens'>,
 ): RenewedToken {
-  const { random } = resealer;
-  const data = storedData(resealer, before);
-  const evaluation = newWriteEvaluation();
-  const evaluated = { contents: contentsOfRow(before, data), evaluation };
+  const outdated = outdatedDigests(tenant, before);
+  if (!outdated.fingerprint && !outdated.terms) {
+    const data = resealBound(resealer, 'tokens', before);
+    return { row: { ...before, data, version: before.version + 1 }, update: 'reseal' };
+  }
+  const text = openBound(resealer, 'tokens', before).reveal();
+  const contents = contentsOfRow(before, JSON.parse(text) as Json);
+  const evaluated = { contents, evaluation: newWriteEvaluation() };
+  const isReplaced = outdated.fingerprint && withoutTarget === true;
   const unsealed = {
     ...before,
     version: before.version + 1,
-    fingerprint: before.fingerprint === null ? null : currentFingerprint(tenant, evaluated),
-    ...(withoutTarget && { deduplicated: 0 as const }),
+    ...(outdated.fingerprint && { fingerprint: currentFingerprint(tenant, evaluated) }),
+    ...(isReplaced && { deduplicated: 0 as const }),
   };
   const { keyring } = tenant;
-  const text = JSON.stringify(data);
-  const row = {
-    ...unsealed,
-    data: sealBound({ keyring, table: 'tokens', row: unsealed, random }, text),
+  const sealing = { keyring, table: 'tokens', row: unsealed, random: resealer.random } as const;
+  const row = { ...unsealed, data: sealBound(sealing, text) };
+  return {
+    row,
+    update: isReplaced ? 'replace' : updateOf(before, row),
+    ...(outdated.terms && { terms: searchTerms(tenant, row, evaluated) }),
   };
-  const hasTerms = before.search_indexes !== null || before.metadata !== null;
-  return { row, hasTerms, terms: hasTerms ? searchTerms(tenant, row, evaluated) : [] };
+}
+
+/** Partial updates do not count the stored bytes, and fingerprints have 43 or 44 characters. */
+function updateOf(before: Row<'tokens'>, { fingerprint }: Row<'tokens'>): TokenUpdate {
+  if (fingerprint === before.fingerprint) return 'reseal';
+  return fingerprint?.length === before.fingerprint?.length ? 'refingerprint' : 'replace';
 }
 
 /** The intents in their next version. */
@@ -105,21 +128,20 @@ export async function resealIntents(
   rows: readonly Row<'token_intents'>[],
 ): Promise<ResealedTokens> {
   const sealed: Resealing<'token_intents'>[] = [];
-  const renewed: Row<'token_intents'>[] = [];
   for (const row of rows) {
     quarantine.read(() => {
-      if (!hasCurrentDigests(tenant, row)) {
-        renewed.push(renewedIntent(tenant, resealer, row));
-        return;
-      }
-      const data = resealBound(resealer, 'token_intents', row);
-      sealed.push({ ...row, data, version: row.version + 1, was_version: row.version });
+      const again = outdatedDigests(tenant, row).fingerprint
+        ? renewedIntent(tenant, resealer, row)
+        : sealedAgain(resealer, row);
+      sealed.push({ ...again, was_version: row.version });
     });
   }
-  return {
-    change: { reseal: { token_intents: sealed }, replace: { token_intents: renewed } },
-    count: sealed.length + renewed.length,
-  };
+  return { change: { reseal: { token_intents: sealed } }, count: sealed.length };
+}
+
+function sealedAgain(resealer: Resealer, row: Row<'token_intents'>): Row<'token_intents'> {
+  const data = resealBound(resealer, 'token_intents', row);
+  return { ...row, data, version: row.version + 1 };
 }
 
 function renewedIntent(

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { day, hour } from '../../src/base/clock.ts';
+import { rotateTenantKeys } from '../../src/runtime/jobs/rotate-keys.ts';
 import {
   type CountedName,
   countedTables,
@@ -119,6 +120,16 @@ onBothEngines('stored bytes', (engine) => {
     await check('after the jobs');
     await operate(0);
     await check('after one more');
+    for (const purpose of ['search', 'fingerprint']) {
+      for (const { managementKey: key } of tenants) {
+        const rotation = { key, body: { purpose } };
+        const { status } = await vault.send('POST', '/tenants/self/keys/rotations', rotation);
+        assert.equal(status, 202);
+      }
+      const job = rotateTenantKeys({ ...vault.running.vault, isAlone: () => true });
+      await job.run(new AbortController().signal);
+      await check(`after a rotation of ${purpose} keys`);
+    }
   });
 
   // The embedded database has one server.

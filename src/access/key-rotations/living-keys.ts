@@ -28,8 +28,11 @@ export function requireLivingKeys(tenants: Pick<Tenants, 'known' | 'find'>): Com
   };
 }
 
-function writtenIn({ insert, replace, reseal }: Change): readonly ChangedRows[] {
-  return [insert, replace, reseal].filter((rows) => rows !== undefined) as ChangedRows[];
+function writtenIn(change: Change): readonly ChangedRows[] {
+  const { insert, replace, reseal, refingerprint } = change;
+  return [insert, replace, reseal, refingerprint].filter(
+    (rows) => rows !== undefined,
+  ) as ChangedRows[];
 }
 
 function writesSealedRows(change: Change): boolean {

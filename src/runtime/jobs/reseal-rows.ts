@@ -18,7 +18,7 @@ import { resealedWebhook } from '../../webhooks/resource.ts';
 
 /** A part of a change, and how many rows it brings up to date. */
 export interface Resealed {
-  readonly change: Pick<Change, 'insert' | 'replace' | 'reseal' | 'remove'>;
+  readonly change: Pick<Change, 'insert' | 'replace' | 'reseal' | 'refingerprint' | 'remove'>;
   readonly count: number;
 }
 

@@ -1,4 +1,5 @@
 /** Divides changes into those that may share a statement, and orders the statements. */
+import { isPartialUpdate } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import { type SqlValue, shapes } from '../tables.ts';
 
@@ -43,7 +44,6 @@ function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): Sq
 function keyOf({ table, action, values }: RowOperation): readonly SqlValue[] {
   const { key, columns } = shapes[table];
   if (action === 'clear') return values;
-  if (action === 'remove' || action === 'amend' || action === 'reseal')
-    return values.slice(0, key.length);
+  if (action === 'remove' || isPartialUpdate(action)) return values.slice(0, key.length);
   return key.map((column) => values[columns.indexOf(column)] ?? null);
 }

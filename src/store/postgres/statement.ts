@@ -1,6 +1,6 @@
 /** The one statement that commits a group on PostgreSQL: the rows of all its changes by table and action. */
 
-import { amendedParts } from '../amendments.ts';
+import { amendedParts, isPartialUpdate } from '../amendments.ts';
 import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import type { ColumnKind } from '../columns.ts';
 import type { Continuation } from '../log-chain/chain.ts';
@@ -144,9 +144,9 @@ function arraysOf(lists: readonly SqlValue[][], kinds: readonly ColumnKind[]): A
   return lists.map((list, at) => arrayOf(list, kinds[at] ?? 'text'));
 }
 
-/** A value that is sealed again is as long as before. */
+/** Partial updates of counted tables write values that are as long as before. */
 function changesBytes(action: RowOperation['action']): boolean {
-  return action !== 'amend' && action !== 'reseal';
+  return !isPartialUpdate(action);
 }
 
 function countsBytes(parts: readonly StatementPart[]): boolean {
@@ -159,6 +159,7 @@ const actionsInOrder: readonly string[] = [
   'replace',
   'amend',
   'reseal',
+  'refingerprint',
   'insert',
 ];
 
@@ -298,7 +299,7 @@ function bodyOf({ action, table, columns }: StatementPart, source: string): stri
       from ${source} as n (${columns.join(', ')})${before}
       where ${same.join(' and ')} and t.version = n.version - 1 returning ${returnedOf(table, 'before')}`;
   }
-  if (action === 'amend' || action === 'reseal') {
+  if (isPartialUpdate(action)) {
     const parts = amendedParts(action, table);
     const assignments = parts.filter(({ isCondition }) => !isCondition);
     const conditions = parts.filter(({ isCondition }) => isCondition);

@@ -5,7 +5,7 @@ import { createEpochs } from '../../base/epochs.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { createThreadRpc, type ThreadRpc } from '../../base/thread-rpc.ts';
-import { amendedParts } from '../amendments.ts';
+import { amendedParts, isPartialUpdate } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
 import { chainBlock, type LogBlock } from '../log-chain/block.ts';
@@ -69,7 +69,7 @@ function sqlOf(table: Table, action: RowOperation['action']): string {
     return `update ${table} set ${assignments.join(', ')}
       where ${same.join(' and ')} and version = ${at('version')} - 1`;
   }
-  if (action === 'amend' || action === 'reseal') {
+  if (isPartialUpdate(action)) {
     const parts = amendedParts(action, table);
     const assignments = parts.filter(({ isCondition }) => !isCondition);
     const conditions = parts.filter(({ isCondition }) => isCondition);
@@ -132,8 +132,8 @@ function createCommitter(
   /** Gives how many rows there were. What a row of a counted table takes is counted as well. */
   function run(operation: RowOperation, stored: readonly SqlValue[]): number | bigint {
     const { table, action } = operation;
-    // A value that is sealed again is as long as before.
-    if (!isCounted(table) || action === 'reseal')
+    // Partial updates of counted tables write values that are as long as before.
+    if (!isCounted(table) || isPartialUpdate(action))
       return statementOf(operation).run(...stored).changes;
     if (action === 'remove') return byteCount.remove(operation, stored);
     if (action === 'replace') byteCount.replaced(operation, stored);

@@ -19,15 +19,18 @@ export function hasCurrentDigest(
 type DigestedRow = Pick<Row<'tokens'>, 'data' | 'fingerprint'> &
   Partial<Pick<Row<'tokens'>, 'search_indexes' | 'metadata'>>;
 
-/** Whether fingerprint and search terms of the row are under the active keys, or it has none. */
-export function hasCurrentDigests(tenant: Keyed, row: DigestedRow): boolean {
+/** Which digests of the row are under earlier keys. What it does not have is not. */
+export function outdatedDigests(
+  tenant: Keyed,
+  row: DigestedRow,
+): Readonly<Record<'fingerprint' | 'terms', boolean>> {
   const { fingerprint, search_indexes = null, metadata = null } = row;
   const hasTerms = search_indexes !== null || metadata !== null;
   const hasFingerprint = fingerprint !== null && fingerprint !== '';
-  return (
-    (!hasFingerprint || hasCurrentDigest(tenant, 'fingerprint', row)) &&
-    (!hasTerms || hasCurrentDigest(tenant, 'search', row))
-  );
+  return {
+    fingerprint: hasFingerprint && !hasCurrentDigest(tenant, 'fingerprint', row),
+    terms: hasTerms && !hasCurrentDigest(tenant, 'search', row),
+  };
 }
 
 /**
@@ -35,5 +38,6 @@ export function hasCurrentDigests(tenant: Keyed, row: DigestedRow): boolean {
  * @returns `undefined` for the active one.
  */
 export function versionWithDigests(tenant: Keyed, row: DigestedRow): number | undefined {
-  return hasCurrentDigests(tenant, row) ? undefined : keyVersionOf(row.data);
+  const { fingerprint, terms } = outdatedDigests(tenant, row);
+  return fingerprint || terms ? keyVersionOf(row.data) : undefined;
 }

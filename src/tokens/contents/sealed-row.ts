@@ -89,11 +89,6 @@ export function openData(opener: Opener, row: Row<'tokens'>, now: Instant): Secr
   return stillThere(row, JSON.parse(text.reveal()) as Json, now);
 }
 
-/** The data as it is stored, also a card code that has expired. It is sealed again, and shown to no caller. */
-export function storedData(opener: Opener, row: Row<'tokens'>): Json {
-  return JSON.parse(openBound(opener, 'tokens', row).reveal()) as Json;
-}
-
 /** The data of a token, to be opened where it is shown. */
 export interface SealedData {
   open(): Secret<Json>;
