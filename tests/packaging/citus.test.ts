@@ -1,4 +1,4 @@
-/** `npm run test:citus` where the extension is there and no server loads it: only a person's choice is a failure. */
+/** `npm run test:citus` where there is no Citus, or none that loads: only a person's choice is a failure. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, writeFileSync } from 'node:fs';
@@ -33,4 +33,21 @@ test('a PostgreSQL that has the extension citus and does not load it fails a run
   assert.match(found.stdout, /^The tests on Citus did not run: .*\n$/);
   assert.match(found.stdout, reason);
   assert.equal(found.status, 0);
+});
+
+test('the tests on Citus say that they did not run, unless a PostgreSQL without it was named', (t) => {
+  const runs = (more: Readonly<Record<string, string>>) =>
+    spawnSync(process.execPath, [script], {
+      encoding: 'utf8',
+      env: { PATH: temporaryDirectory(t), ...more },
+    });
+  const none = runs({});
+  assert.equal(none.status, 0, none.stderr);
+  assert.match(none.stdout, /^The tests on Citus did not run: no PostgreSQL was found\. .*\n$/);
+  const wrong = runs({ TEST_CITUS_BIN: temporaryDirectory(t) });
+  assert.equal(wrong.status, 1);
+  assert.match(
+    wrong.stderr,
+    /^The tests on Citus cannot run: of TEST_CITUS_BIN, .* has no PostgreSQL\./,
+  );
 });

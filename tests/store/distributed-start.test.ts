@@ -3,14 +3,10 @@
  * that the first one distributes every table, by functions that only note it as Citus does.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { distributionStatements } from '../../src/store/postgres/distribution.ts';
 import { engineOf, type Place } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
-import { root } from '../support/source.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
 import { startVault } from '../support/vault.ts';
 
 const engine = engineOf('postgres');
@@ -81,18 +77,4 @@ test('a vault with rows on one server is refused, and so are tables distributed 
   const otherwise = await runCommand(['serve'], environmentOf(place, asked));
   assert.equal(otherwise.code, 1);
   assert.match(otherwise.stderr, /distributed in another way: tokens\. Undo that/);
-});
-
-test('the tests on Citus say that they did not run, unless a PostgreSQL without it was named', (t) => {
-  const runs = (more: Readonly<Record<string, string>>) =>
-    spawnSync(process.execPath, [join(root, 'tests/support/citus.ts')], {
-      encoding: 'utf8',
-      env: { PATH: temporaryDirectory(t), ...more },
-    });
-  const none = runs({});
-  assert.equal(none.status, 0, none.stderr);
-  assert.match(none.stdout, /^The tests on Citus did not run: .* TEST_CITUS_BIN\.\n$/);
-  const wrong = runs({ TEST_CITUS_BIN: temporaryDirectory(t) });
-  assert.equal(wrong.status, 1);
-  assert.match(wrong.stderr, /TEST_CITUS_BIN names a PostgreSQL without the extension citus/);
 });
