@@ -1,7 +1,7 @@
 /** After a rotation of the root key nothing in the database opens with the old one, and no request has failed. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { rotateRoot } from '../../src/access/keyrings/rotate-root.ts';
 import { takeRotation } from '../../src/access/keyrings/rotation-lock.ts';
@@ -273,6 +273,98 @@ onBothEngines('a rotation of the root key', (engine) => {
     assert.equal(keysInFile(place).length, 1);
     assert.deepEqual(await openedWith(engine, place, old), []);
     assert.equal(await job.run(new AbortController().signal), 0);
+  });
+
+  test('goes nowhere that an attacker with the database names', async (t) => {
+    const place = await engine.place(t);
+    const source = { STRONGROOM_ROOT_KEY: randomBytes(32).toString('base64') };
+    const server = await opened(place, 0, source);
+    t.after(() => server.close());
+    const job = followRootKey(server);
+    const names = await namesOf(engine, place);
+    const { current } = await server.vaultKeys.refresh();
+    const { bytes } = await server.vaultKeys.seal({
+      binding: { tenant: '', id: 'webhooks.v1', field: 'private_key' },
+      text: JSON.stringify(['file', 2]),
+    });
+    const form = { to: 'file', generation: 2, holder: '', until: 0 };
+    const planted = [
+      form,
+      { ...form, generation: 1 },
+      { ...form, generation: 3 },
+      { ...form, proof: Buffer.from(bytes).toString('base64') },
+      { ...form, proof: 'none' },
+      { ...form, to: 'environment' },
+      null,
+    ];
+    for (const note of planted) {
+      await server.store.record({
+        insert: {
+          vault_keys: [
+            {
+              name: 'rotation.root',
+              private_key: Buffer.from(JSON.stringify(note)),
+              created_at: systemClock.now(),
+            },
+          ],
+        },
+      });
+      assert.equal(await job.run(new AbortController().signal), 0);
+      assert.ok(!existsSync(keyFileOf(place)), 'no key was put into a file');
+      const now = (await server.vaultKeys.refresh()).current;
+      assert.deepEqual(now?.stored.row, current?.stored.row);
+      await server.store.record({ remove: { vault_keys: [{ name: 'rotation.root' }] } });
+    }
+    assert.deepEqual(await namesOf(engine, place), names);
+  });
+
+  test('begins where an attacker has written that one is under way', async (t) => {
+    const place = await engine.place(t);
+    await fill(place);
+    const [old] = keysInFile(place);
+    for (const note of [
+      JSON.stringify({ to: 'environment', generation: 9, holder: '', until: 8e15 }),
+      'no JSON',
+    ]) {
+      const hex = Buffer.from(note).toString('hex');
+      const bytes = engine.name === 'sqlite' ? `x'${hex}'` : `'\\x${hex}'`;
+      await engine.run(
+        place,
+        `insert into vault_keys (name, private_key, created_at) values ('rotation.root', ${bytes}, 1)`,
+      );
+      const { code, stderr } = await rotate(place);
+      assert.equal(code, 0, stderr);
+    }
+    assert.ok(old);
+    assert.deepEqual(await openedWith(engine, place, old), []);
+    assert.deepEqual(await namesOf(engine, place), ['root.3', 'webhooks.v1']);
+  });
+
+  test('keeps the present key of the file where the next one stands before it', async (t) => {
+    const place = await engine.place(t);
+    await fill(place);
+    const [present] = keysInFile(place);
+    const next = randomBytes(32).toString('base64');
+    const both = `${next}\n${present?.export().toString('base64')}\n`;
+    writeFileSync(keyFileOf(place), both);
+    const server = await opened(place, minute);
+    t.after(() => server.close());
+    const planted = { to: 'file', generation: 1, holder: '', until: 0 };
+    await server.store.record({
+      insert: {
+        vault_keys: [
+          {
+            name: 'rotation.root',
+            private_key: Buffer.from(JSON.stringify(planted)),
+            created_at: systemClock.now(),
+          },
+        ],
+      },
+    });
+    await followRootKey(server).run(new AbortController().signal);
+    assert.equal(readFileSync(keyFileOf(place), 'utf8'), both);
+    assert.equal((await rotate(place)).code, 0);
+    assert.equal(keysInFile(place).length, 1);
   });
 
   test('leaves the file as it is when it cannot be replaced', async (t) => {

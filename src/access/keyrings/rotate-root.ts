@@ -94,10 +94,10 @@ export async function rotateRoot(
       },
     });
     await removePrevious(tools);
-    await roots.renewal(root.source)?.end();
+    const inUse = (await vaultKeys.refresh()).current?.stored.header?.keyId;
+    if (inUse !== undefined) await roots.renewal(root.source)?.end(inUse);
     // Old copies of the rows, which the engine may still have.
     await tools.store.scrub();
-    await vaultKeys.refresh();
     outcome = 'finished';
     return { source: root.source, keyId, version, generation, ...count };
   } finally {
@@ -106,12 +106,9 @@ export async function rotateRoot(
 }
 
 /** Where a rotation leads that begins now, or that was interrupted. */
-async function targetOf(
-  { store, roots }: RotationTools,
-  current: VaultKey,
-  to: string | undefined,
-) {
-  const stored = await storedRotation(store);
+async function targetOf(tools: RotationTools, current: VaultKey, to: string | undefined) {
+  const { roots } = tools;
+  const stored = await storedRotation(tools);
   const generation = stored?.note.generation ?? current.stored.generation + 1;
   if (to !== undefined) {
     roots.requireConfigured(to);

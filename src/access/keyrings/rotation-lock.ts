@@ -1,9 +1,12 @@
 /** The row that says that a rotation of the root key is under way, and who is at work on it. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Clock, type Instant, instantAfter, second } from '../../base/clock.ts';
+import { isIntegrityError } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
 import type { Random } from '../../base/random.ts';
 import type { Store } from '../../store/store.ts';
-import { rotationName } from './vault-key-rows.ts';
+import { rotationName, vaultKeyBinding } from './vault-key-rows.ts';
+import type { ProcessVaultKeys } from './vault-keys.ts';
 
 /** What the row says. It holds no secret. */
 export interface RotationNote {
@@ -14,6 +17,8 @@ export interface RotationNote {
   /** The process that works on it, until this time unless it renews the row. */
   readonly holder: string;
   readonly until: Instant;
+  /** base64 of where the rotation leads, sealed by the vault's own key. Absent in a note of an earlier release. */
+  readonly proof?: string;
 }
 
 export interface StoredRotation {
@@ -21,6 +26,8 @@ export interface StoredRotation {
   readonly startedAt: Instant;
   readonly bytes: Uint8Array;
 }
+
+type Target = Pick<RotationNote, 'to' | 'generation'>;
 
 /** A process that was killed is replaced after this time. */
 const leaseMs = 4 * second;
@@ -44,18 +51,45 @@ export interface RotationLock {
 
 export interface LockTools {
   readonly store: Pick<Store, 'get' | 'record'>;
+  readonly vaultKeys: Pick<ProcessVaultKeys, 'refresh' | 'seal' | 'open'>;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** The rotation that is under way. */
+/** The rotation that is under way, if the vault itself has begun it. */
 export async function storedRotation(
-  store: Pick<Store, 'get'>,
+  tools: Pick<LockTools, 'store' | 'vaultKeys'>,
 ): Promise<StoredRotation | undefined> {
-  const row = await store.get('vault_keys', { name: rotationName });
-  if (row === undefined) return undefined;
-  const note = parseNote(row.private_key);
-  return note && { note, startedAt: row.created_at, bytes: row.private_key };
+  const row = await tools.store.get('vault_keys', { name: rotationName });
+  const note = row && parseNote(row.private_key);
+  if (row === undefined || note === undefined || !(await isOwn(tools, note))) return undefined;
+  return { note, startedAt: row.created_at, bytes: row.private_key };
+}
+
+/**
+ * An attacker who can write to the database must not be able to move the root key to another place, for example from a
+ * key management service to a file. Once the vault's own key is of the generation to which the note leads, that key
+ * proves where it has moved.
+ */
+async function isOwn({ vaultKeys }: Pick<LockTools, 'vaultKeys'>, note: RotationNote) {
+  const { current } = await vaultKeys.refresh();
+  if (current === undefined) return false;
+  const { generation, header } = current.stored;
+  if (generation === note.generation) return header?.source === note.to;
+  if (note.generation !== generation + 1 || note.proof === undefined) return false;
+  try {
+    const sealed = Buffer.from(note.proof, 'base64');
+    return (await vaultKeys.open({ job: 'rotate keys', binding, sealed })) === textOf(note);
+  } catch (error) {
+    if (isIntegrityError(error)) return false;
+    throw error;
+  }
+}
+
+const binding = vaultKeyBinding(rotationName);
+
+function textOf({ to, generation }: Target): string {
+  return JSON.stringify([to, generation]);
 }
 
 /** Whether no process works on it any more. */
@@ -66,24 +100,27 @@ export function isAbandoned({ note }: StoredRotation, clock: Clock): boolean {
 }
 
 /**
- * Begins a rotation, or continues one that was interrupted.
+ * Begins a rotation, or continues one that was interrupted. A note that the vault did not write is replaced.
  * @throws RotationError when another process is at work on it, or when it leads to another source.
  */
-export async function takeRotation(
-  tools: LockTools,
-  wanted: Pick<RotationNote, 'to' | 'generation'>,
-): Promise<RotationLock> {
-  const { store, clock, random } = tools;
+export async function takeRotation(tools: LockTools, wanted: Target): Promise<RotationLock> {
+  const { store, vaultKeys, clock, random } = tools;
   const holder = random(16).toString('hex');
   let seen: StoredRotation | undefined;
   for (;;) {
-    const stored = await storedRotation(store);
+    const stored = await storedRotation(tools);
     const until = instantAfter(clock.now(), leaseMs);
     if (stored === undefined) {
-      const note = { ...wanted, holder, until };
+      const foreign = await store.get('vault_keys', { name: rotationName });
+      // Written meanwhile, or altered: the next look tells them apart.
+      if (foreign && (await storedRotation(tools))) continue;
+      const { bytes } = await vaultKeys.seal({ binding, text: textOf(wanted) });
+      const note = { ...wanted, holder, until, proof: Buffer.from(bytes).toString('base64') };
       const row = { name: rotationName, private_key: bytesOf(note), created_at: clock.now() };
-      const { conflict } = await store.record({ insert: { vault_keys: [row] } });
-      if (conflict === undefined) return held(tools, note);
+      const isBegun = foreign
+        ? await replace(store, foreign.private_key, note)
+        : (await store.record({ insert: { vault_keys: [row] } })).conflict === undefined;
+      if (isBegun) return held(tools, note);
       continue;
     }
     if (stored.note.to !== wanted.to) throw toAnother(stored.note);
@@ -160,14 +197,24 @@ function toAnother({ to }: RotationNote): RotationError {
   );
 }
 
-function bytesOf({ to, generation, holder, until }: RotationNote): Uint8Array {
-  return Buffer.from(JSON.stringify({ to, generation, holder, until }));
+function bytesOf({ to, generation, holder, until, proof }: RotationNote): Uint8Array {
+  return Buffer.from(JSON.stringify({ to, generation, holder, until, proof }));
 }
 
 function parseNote(bytes: Uint8Array): RotationNote | undefined {
+  let parsed: unknown;
   try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8')) as RotationNote;
+    parsed = JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch {
     return undefined;
   }
+  if (!isObject(parsed)) return undefined;
+  const { to, generation, holder, until, proof } = parsed;
+  const isForm =
+    typeof to === 'string' &&
+    typeof holder === 'string' &&
+    Number.isSafeInteger(generation) &&
+    Number.isSafeInteger(until) &&
+    (proof === undefined || typeof proof === 'string');
+  return isForm ? (parsed as unknown as RotationNote) : undefined;
 }

@@ -76,9 +76,9 @@ export const keysRotateRoot: Command = {
 };
 
 /** Before anything begins. What was interrupted may have its shares already. */
-async function refuseWithoutCount({ store, vaultKeys }: Vault, to: Flags[string]): Promise<void> {
-  if (await storedRotation(store)) return;
-  const { current } = await vaultKeys.refresh();
+async function refuseWithoutCount(vault: Vault, to: Flags[string]): Promise<void> {
+  if (await storedRotation(vault)) return;
+  const { current } = await vault.vaultKeys.refresh();
   if ((to ?? current?.stored.header?.source) !== shamirName) return;
   throw new UsageError('say how many shares there are: --shares 5 --threshold 3');
 }

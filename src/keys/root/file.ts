@@ -56,9 +56,10 @@ export const fileSource: RootKeySource = {
       if (first === undefined || second !== undefined || localKeyId(first) !== inUse) return;
       replaceRootKeys(file, [createSecretKey(random(aeadKeyBytes)), first], random);
     },
-    end: async ({ file, random }) => {
+    end: async ({ file, random }, inUse) => {
       const [first, second] = readRootKeys(file);
-      if (first && second) replaceRootKeys(file, [first], random);
+      // An operator may have put the next key before the present one.
+      if (first && second && localKeyId(first) === inUse) replaceRootKeys(file, [first], random);
     },
   },
 };

@@ -103,8 +103,11 @@ export interface RootKeyRenewal {
    * @throws RootKeyError when the new key cannot be stored; nothing has changed then.
    */
   begin(settings: RootKeySettings, inUse: string): Promise<void>;
-  /** Nothing is wrapped by the key before any more: it is removed. */
-  end(settings: RootKeySettings): Promise<void>;
+  /**
+   * Nothing is wrapped by the key before any more: it is removed.
+   * @param inUse the id of the key that wraps the keys in the database now.
+   */
+  end(settings: RootKeySettings, inUse: string): Promise<void>;
 }
 
 /** The text of a variable, by its name without `STRONGROOM_`; `undefined` where it is absent or empty. */

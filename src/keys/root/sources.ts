@@ -67,7 +67,7 @@ export interface RootKeys {
 /** See `RootKeyRenewal`. */
 export interface SourceRenewal {
   begin(inUse: string): Promise<void>;
-  end(): Promise<void>;
+  end(inUse: string): Promise<void>;
 }
 
 export interface RootKeysSettings extends RootKeySettings {
@@ -147,7 +147,7 @@ export async function openRootKeys({
       return (
         renewal && {
           begin: (inUse) => renewal.begin(settings, inUse),
-          end: () => renewal.end(settings),
+          end: (inUse) => renewal.end(settings, inUse),
         }
       );
     },

@@ -17,7 +17,7 @@ export interface RootKeyTools extends JobTools {
 const attemptPauses = { firstMs: 10 * second, maxMs: 10 * minute };
 
 export function followRootKey(tools: RootKeyTools): Job {
-  const { store, clock, vaultKeys, roots } = tools;
+  const { clock, vaultKeys, roots } = tools;
   const growing = createGrowingPause(attemptPauses);
   let nextAttemptAt = Number.NEGATIVE_INFINITY;
   let generation: number | undefined;
@@ -42,7 +42,7 @@ export function followRootKey(tools: RootKeyTools): Job {
     name: 'follow the root key',
     everyMs: 5 * second,
     run: async () => {
-      const rotation = await storedRotation(store);
+      const rotation = await storedRotation(tools);
       if (rotation) return isAbandoned(rotation, clock) ? goOn() : 0;
       await follow();
       return 0;
