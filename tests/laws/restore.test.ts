@@ -1,6 +1,7 @@
 /** A backup of either engine restores to the same reads on either engine, or the restore names what is missing. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   cpSync,
@@ -14,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import {
   backedUp,
@@ -186,6 +188,14 @@ test('a part that is missing, altered or foreign is named, and nothing is change
       (at) => edit(at, (one) => Object.assign(one.logs[0], { head: '0'.repeat(64) })),
       /log of tenant \S+ does not end where manifest\.json says/,
     ],
+    'a time that is a text': [
+      (at) => edit(at, (one) => Object.assign(one, { created_at: '2026-11-01 (\u001b[31m)' })),
+      /manifest\.json is not a manifest/,
+    ],
+    'a release that is a text': [
+      (at) => edit(at, (one) => Object.assign(one, { product: '\u001b[31m', schema: 9999 })),
+      /manifest\.json is not a manifest/,
+    ],
     'another digest of a part': [
       (at) => edit(at, (one) => Object.assign(one.parts[0], { sha256: '0'.repeat(64) })),
       /strongroom\.db was altered or damaged/,
@@ -200,6 +210,59 @@ test('a part that is missing, altered or foreign is named, and nothing is change
     assert.equal(code, 1, title);
     assert.match(stderr, says, title);
     assert.ok(!existsSync(place.dataDir), title);
+  }
+});
+
+test('a database to which an attacker has added something, with a manifest that says so, is refused', async (t) => {
+  const vault = await filledVault(t, 'sqlite');
+  const directory = await backedUp(t, vault);
+  // One text for both engines: SQLite reads a column and a comment, PostgreSQL the end of a list and a statement.
+  const column = '/* /* */ null -- */ finished_at) select version() --';
+  const additions: Record<string, string> = {
+    'a trigger': 'create trigger added before delete on tokens begin select raise(ignore); end',
+    'a view': 'create view added as select * from tokens',
+    'an index': 'create index added on tokens (token_id)',
+    'a table': 'create table added (one text)',
+    'a column': 'alter table tokens add column added text',
+    'the name of a column': `alter table key_rotations rename column finished_at to "${column}"`,
+    'no index': 'drop index fingerprint_claims_by_owner',
+  };
+  for (const [title, sql] of Object.entries(additions)) {
+    const at = join(temporaryDirectory(t), 'altered');
+    cpSync(directory, at, { recursive: true });
+    const file = join(at, 'strongroom.db');
+    const database = new DatabaseSync(file);
+    database.exec(sql);
+    database.close();
+    const manifest = manifestOf(at);
+    const bytes = readFileSync(file);
+    manifest.parts[0].bytes = bytes.length;
+    manifest.parts[0].sha256 = createHash('sha256').update(bytes).digest('hex');
+    writeFileSync(join(at, 'manifest.json'), JSON.stringify(manifest));
+    for (const name of names) {
+      const engine = engineOf(name);
+      const place = await engine.place(t);
+      const { code, stderr } = await restore(at, place, vault.rootKey);
+      assert.equal(code, 1, title);
+      assert.match(stderr, /was altered: .* is not as a vault of schema version \d+ has it/, title);
+      await assertEmpty(engine, place);
+    }
+  }
+});
+
+test('tables of another application in the database are not touched', async (t) => {
+  const vault = await filledVault(t, 'sqlite');
+  const directory = await backedUp(t, vault);
+  const engine = engineOf('postgres');
+  for (const table of ['events', 'sessions', 'rate_limits']) {
+    const place = await engine.place(t);
+    await engine.run(place, `create table ${table} as select 'precious' as own`);
+    const { code, stderr } = await restore(directory, place, vault.rootKey);
+    assert.equal(code, 1, table);
+    assert.match(stderr, /not empty.*Nothing was changed/);
+    assert.deepEqual(await engine.run(place, `select * from ${table}`), [{ own: 'precious' }]);
+    const all = `select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`;
+    assert.deepEqual(await engine.run(place, all), [{ relname: table }]);
   }
 });
 

@@ -178,18 +178,39 @@ export function readManifest(directory: string): Manifest {
 
 function isManifest(value: unknown): value is Manifest {
   if (!isObject(value) || value['format'] !== format) return false;
-  const { product: release, schema, created_at, parts, rows, logs } = value;
+  const { product: release, schema, created_at, vault_id, parts, rows, logs } = value;
   return (
-    typeof release === 'string' &&
+    isWord(release) &&
     Number.isSafeInteger(schema) &&
-    !Number.isNaN(Date.parse(String(created_at))) &&
+    isTime(created_at) &&
+    (vault_id === null || isWord(vault_id)) &&
+    isRootKey(value['root_key']) &&
     Array.isArray(parts) &&
     parts.length === 1 &&
     parts.every(isPart) &&
     isObject(rows) &&
     Array.isArray(logs) &&
-    logs.every((one) => isObject(one) && typeof one['head'] === 'string')
+    logs.every((one) => isObject(one) && isWord(one['head']))
   );
+}
+
+/** What is printed, and written to logs, must not be able to say anything else there. */
+const wordForm = /^[A-Za-z0-9:/_.+-]{1,512}$/;
+
+function isWord(value: unknown): boolean {
+  return typeof value === 'string' && wordForm.test(value);
+}
+
+/** As `toISOString` writes it. */
+function isTime(value: unknown): boolean {
+  return (
+    isWord(value) && /^[0-9T:.-]+Z$/.test(String(value)) && !Number.isNaN(Date.parse(String(value)))
+  );
+}
+
+function isRootKey(value: unknown): boolean {
+  if (value === null) return true;
+  return isObject(value) && isWord(value['source']) && isWord(value['key_id']);
 }
 
 /** Of the one name that a part has, so that no manifest leads out of its directory. */

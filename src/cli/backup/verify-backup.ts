@@ -14,6 +14,7 @@ import { openBackedUp, type ReadOnlyStore } from '../../store/open/read-only.ts'
 import { countRows } from '../../store/queries/count-rows.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
+import { requireOwnSchema } from '../../store/sqlite/file-schema.ts';
 import type { Table } from '../../store/tables.ts';
 import { contentOf, digestOf, logHeads, type Manifest, readManifest } from './manifest.ts';
 
@@ -43,6 +44,7 @@ export async function verifyBackup(directory: string, config: Config): Promise<V
   const digest = await verifyPart(directory, manifest);
   const { store, version } = await openBackedUp(file);
   try {
+    requireOwnSchema(file, version);
     verifyContent(await contentOf(store, version), manifest);
     await verifyRootKey(store, manifest, config);
     return { manifest, file, digest, logFindings: await findingsIn(store) };

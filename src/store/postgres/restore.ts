@@ -74,10 +74,13 @@ async function withSession<T>(
 const run = async (session: Session, text: string, values: unknown[] = []) =>
   (await session.query({ text, values })).rows;
 
+/** Tables of another application have some of the names too, such as `events`: they are not removed. */
 async function placeOf(session: Session): Promise<'empty' | 'taken' | 'unfinished'> {
-  const has = async (table: string) =>
-    (await run(session, `select to_regclass('${table}') is not null as has`))[0]?.has === true;
-  if (!(await has('schema_version'))) return (await has('tenants')) ? 'taken' : 'empty';
+  const names = [...vaultTables, 'schema_version'].map(String);
+  const text =
+    'select name from unnest($1::text[]) as t (name) where to_regclass(name) is not null';
+  const found = (await run(session, text, [names])).map(({ name }) => name);
+  if (!found.includes('schema_version')) return found.length === 0 ? 'empty' : 'taken';
   const { oldestServer } = stateOf((await run(session, selectState))[0]);
   return oldestServer === restoringServer ? 'unfinished' : 'taken';
 }
@@ -92,7 +95,7 @@ async function takePlace(session: Session): Promise<void> {
   await run(session, `select pg_advisory_xact_lock(${migrationLock})`);
   if ((await placeOf(session)) === 'taken') {
     throw new RestoreError(
-      'The database is not empty: it has the tables of a vault. Name an empty one. Nothing was changed.',
+      'The database is not empty: it has tables with the names of a vault. Name an empty one. Nothing was changed.',
     );
   }
   await run(
@@ -178,8 +181,7 @@ async function* writeTable(
   source: DatabaseSync,
   table: Table,
 ): AsyncGenerator<number> {
-  const found = source.prepare(`pragma table_info(${table})`).all();
-  const columns = found.map(({ name }) => String(name));
+  const columns = columnsOf(source, table);
   const isOrdered = table === 'events';
   const names = isOrdered ? [...columns, 'rowid'] : columns;
   const arrays = names.map((name, place) => {
@@ -199,6 +201,19 @@ async function* writeTable(
     written += rows.length;
     yield rows.length;
   }
+}
+
+/**
+ * Those that the release of the backup had. Names become parts of statements here, so no other name is taken from the
+ * file, which may have been exchanged since it was verified.
+ */
+function columnsOf(source: DatabaseSync, table: Table): readonly string[] {
+  const found = source.prepare(`pragma table_info(${table})`).all();
+  return found.map(({ name }) => {
+    const column = shapes[table].columns.find((known) => known === name);
+    if (column !== undefined) return column;
+    throw new RestoreError(`The table ${table} of the backup has a column that no vault has.`);
+  });
 }
 
 function* batchesOf(select: StatementSync): Generator<readonly (readonly SqlValue[])[]> {

@@ -7,6 +7,7 @@ import type { ColumnTypes } from '../migrations/column-types.ts';
 import {
   createVersionTable,
   pendingStatements,
+  released,
   selectState,
   stateOf,
 } from '../migrations/migrate.ts';
@@ -95,10 +96,10 @@ export function openWriter(dataDir: string): DatabaseSync {
 }
 
 /** Creates the tables of this release, or those that are missing, in the transaction of the caller. */
-export function migrate(database: DatabaseSync): void {
+export function migrate(database: DatabaseSync, migrations = released): void {
   database.exec(createVersionTable(types));
   const found = stateOf(database.prepare(selectState).get());
-  for (const statement of pendingStatements(found, types)) database.exec(statement);
+  for (const statement of pendingStatements(found, types, migrations)) database.exec(statement);
 }
 
 /** Opens a read-only connection, which sees each commit immediately. */
