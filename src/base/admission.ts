@@ -94,11 +94,26 @@ const aloneFactor = 3;
 const partsOfTurn = 0.25;
 
 /**
- * Whether a request waits to begin, to begin its next part, or to continue in the middle of one. A part that has begun
- * continues before another one of its party begins: otherwise all of them would end at the same time, and everything
- * that they hold would be there at once.
+ * A short request of another party in progress for no longer than this holds long work back. One that takes longer
+ * waits for a disk or for another host, and long work does not make it slower.
  */
-type WaitingFor = 'begin' | 'part' | 'step';
+const shortMs = 20;
+/**
+ * While a short request of another party is in progress, long work rests for this many times as long as it took. A
+ * short request waits several times, for reads and for its commit, and after each wait it would find long work in its
+ * way.
+ */
+const restFactor = 3;
+const restMsMax = 50;
+
+/**
+ * Whether a request waits to begin, to do the rest of its work after its body has arrived, to begin the next part of
+ * long work, or to continue in the middle of one. A part that has begun continues before another one of its party
+ * begins: otherwise all of them would end at the same time, and everything that they hold would be there at once.
+ */
+type WaitingFor = 'begin' | 'rest' | 'part' | 'step';
+/** Work that takes turns with other requests until it ends. */
+type LongWork = 'part' | 'step';
 
 interface Waiting {
   readonly party: Party;
@@ -113,13 +128,18 @@ interface Waiting {
 
 /** The parts of a party that have waiting requests. */
 class WaitingParts {
-  /** Parts with requests in progress, and parts with requests that may begin. The least used part is first. */
+  /**
+   * Parts with short requests in progress, with long work in progress, and with requests that may begin. The least used
+   * part is first.
+   */
+  readonly finishing: Heap<Party>;
   readonly resuming: Heap<Party>;
   readonly entering: Heap<Party>;
   /** Parts with requests that wait to begin. The part with the most of them is first. */
   readonly longest = new Heap<Party>((a, b) => a.entering > b.entering);
 
   constructor(isBefore: PartyOrder) {
+    this.finishing = new Heap(isBefore);
     this.resuming = new Heap(isBefore);
     this.entering = new Heap(isBefore);
   }
@@ -147,9 +167,12 @@ export class Party {
   /** Counts include all parts. */
   underWay = 0;
   held = 0;
-  /** Requests that wait to begin, and requests that wait to continue. */
+  /** Requests that wait to begin, short ones that wait to continue, and long work that waits to continue. */
   entering = 0;
+  finishing = 0;
   resuming = 0;
+  /** Short requests of the party itself that are in progress and hold long work of others back. */
+  short = 0;
   /** Cost, weighted by its age: newer costs weigh more, so that older costs need no update. */
   used = 0;
   activeAt = Number.NEGATIVE_INFINITY;
@@ -162,6 +185,7 @@ export class Party {
   /** Waiting requests of this party, in their order. */
   readonly queues = {
     begin: new LinkedList<Waiting>(),
+    rest: new LinkedList<Waiting>(),
     part: new LinkedList<Waiting>(),
     step: new LinkedList<Waiting>(),
   };
@@ -184,7 +208,7 @@ export class Party {
   }
 
   get waiting(): number {
-    return this.entering + this.resuming;
+    return this.entering + this.finishing + this.resuming;
   }
 
   get isFull(): boolean {
@@ -213,6 +237,9 @@ export class AdmittedEntrant {
   /** The cost of the step before. */
   #stepBefore: number | undefined;
   #held = 0;
+  /** Its place among the short requests in progress. */
+  #short: ListLink<AdmittedEntrant> | undefined;
+  #isLong = false;
   #isOver = false;
   #isWithdrawn = false;
   #stopWaiting: (() => void) | undefined;
@@ -225,6 +252,7 @@ export class AdmittedEntrant {
     this.#prepaid = charged;
     this.#prepaidAt = now;
     this.#stepExpected = charged;
+    this.#short = admission.beginShort(this);
   }
 
   /** All of it so far. */
@@ -263,6 +291,10 @@ export class AdmittedEntrant {
     this.#chargeRest();
     admission.count(this.#party, 'underWay', -1);
     admission.count(this.#party, 'held', -this.#held);
+    if (this.#short) {
+      this.#party.short -= 1;
+      party.short += 1;
+    }
     this.#party = party;
     admission.count(party, 'underWay', 1);
     admission.count(party, 'held', this.#held);
@@ -270,11 +302,18 @@ export class AdmittedEntrant {
   }
 
   /**
-   * Waits until the request may begin its next part, in the same way as it waited to begin. `undefined`: it may do so
-   * now.
+   * Waits until the request may do the rest of its work, in the same way as it waited to begin. `undefined`: it may do
+   * so now.
    */
+  finish(): Promise<AdmissionRefusal | undefined> | undefined {
+    if (this.#isWithdrawn) return Promise.resolve('ended');
+    return this.#again('rest');
+  }
+
+  /** The same for the next part of long work. */
   next(): Promise<AdmissionRefusal | undefined> | undefined {
     if (this.#isWithdrawn) return Promise.resolve('ended');
+    this.#becomeLong();
     return this.#again('part');
   }
 
@@ -283,13 +322,26 @@ export class AdmittedEntrant {
    * after it was withdrawn.
    */
   continue(): Promise<AdmissionRefusal | undefined> | undefined {
+    this.#becomeLong();
     return this.#again('step');
   }
 
-  #again(waitingFor: 'part' | 'step'): Promise<AdmissionRefusal | undefined> | undefined {
+  #becomeLong(): void {
+    this.#isLong = true;
+    this.endShort();
+  }
+
+  /** The request does not hold long work of others back any more. */
+  endShort(): void {
+    if (!this.#short) return;
+    this.#admission.endShort(this, this.#short);
+    this.#short = undefined;
+  }
+
+  #again(waitingFor: 'rest' | LongWork): Promise<AdmissionRefusal | undefined> | undefined {
     this.#endStep();
     const cost = this.#stepBefore ?? this.#party.usualCost;
-    if (this.#admission.mayGoOn(this.#party, cost)) {
+    if (this.#admission.mayGoOn(this.#party, waitingFor, cost)) {
       this.#stepExpected = cost;
       return undefined;
     }
@@ -342,6 +394,7 @@ export class AdmittedEntrant {
     this.#chargeRest();
     this.giveBack();
     this.#isOver = true;
+    this.endShort();
     this.#admission.count(this.#party, 'underWay', -1);
     this.#endStep();
     this.#admission.freed(this.#party);
@@ -357,6 +410,7 @@ export class AdmittedEntrant {
     this.#cost += cost;
     this.#uncharged += cost;
     this.#stepCost += cost;
+    if (this.#isLong) this.#admission.restAfter(this.#party, cost);
     if (this.#stepCost <= this.#stepExpected) return;
     this.#admission.spentMore(this.#stepCost - this.#stepExpected);
     this.#stepExpected = this.#stepCost;
@@ -393,6 +447,12 @@ export class FairAdmission {
   #grownAt: number;
   #growthSince: number;
   #turnCost = 0;
+  /** Short requests in progress that hold long work of others back, the oldest first. */
+  readonly #short = new LinkedList<AdmittedEntrant>();
+  /** The party whose long work was done last, and until when all long work rests. */
+  #latestLong: Party | undefined;
+  #restUntil = Number.NEGATIVE_INFINITY;
+  #rest: NodeJS.Timeout | undefined;
   #latest: Party | undefined;
   #sharedUntil = Number.NEGATIVE_INFINITY;
   #isTurnScheduled = false;
@@ -453,7 +513,7 @@ export class FairAdmission {
   enter(party: Party, { begin, refuse }: Entrant): () => void {
     const now = this.#options.now();
     const { usualCost } = party;
-    if (this.#mayStart(party, { now, isUnderWay: false, cost: usualCost })) {
+    if (this.#mayStart(party, { now, waitingFor: 'begin', cost: usualCost })) {
       this.#use(party, usualCost, now);
       this.count(party, 'underWay', 1);
       begin(new AdmittedEntrant(this, party, { now, charged: usualCost }));
@@ -467,8 +527,41 @@ export class FairAdmission {
   }
 
   /** Whether a request in progress may continue immediately. */
-  mayGoOn(party: Party, cost: number): boolean {
-    return this.#mayStart(party, { now: this.#options.now(), isUnderWay: true, cost });
+  mayGoOn(party: Party, waitingFor: 'rest' | LongWork, cost: number): boolean {
+    return this.#mayStart(party, { now: this.#options.now(), waitingFor, cost });
+  }
+
+  /** `undefined` where turns have no limit, and long work holds up no other. */
+  beginShort(admitted: AdmittedEntrant): ListLink<AdmittedEntrant> | undefined {
+    if (this.#turnCostMax === withoutLimit) return undefined;
+    admitted.party.short += 1;
+    return this.#short.add(admitted);
+  }
+
+  endShort(admitted: AdmittedEntrant, link: ListLink<AdmittedEntrant>): void {
+    admitted.party.short -= 1;
+    this.#short.remove(link);
+  }
+
+  /** What long work has cost, after which it rests while short requests of others are in progress. */
+  restAfter(party: Party, cost: number): void {
+    if (this.#turnCostMax === withoutLimit) return;
+    const now = this.#options.now();
+    this.#latestLong = party;
+    const restUntil = Math.max(this.#restUntil, now) + restFactor * cost;
+    this.#restUntil = Math.min(restUntil, now + restMsMax);
+  }
+
+  #isLongResting(now: number): boolean {
+    if (now >= this.#restUntil) return false;
+    for (
+      let { first } = this.#short;
+      first && now - first.since > shortMs;
+      { first } = this.#short
+    ) {
+      first.endShort();
+    }
+    return this.#short.size > (this.#latestLong?.short ?? 0);
   }
 
   /** Like {@link enter}, for a request in progress that may not continue immediately. */
@@ -532,16 +625,19 @@ export class FairAdmission {
   /** A request begins immediately if none waits and this turn of the event loop has room. */
   #mayStart(
     party: Party,
-    { now, isUnderWay, cost }: { now: number; isUnderWay: boolean; cost: number },
+    { now, waitingFor, cost }: { now: number; waitingFor: WaitingFor; cost: number },
   ): boolean {
     this.#notice(party, now);
-    let isRoom = this.#waiting.size === 0;
+    const isLong = isLongWork(waitingFor);
+    // Short requests pass long work that waits: it has a turn of its own.
+    const before = isLong ? this.#waiting.size : this.root.entering + this.root.finishing;
+    let isRoom = before === 0 && !(isLong && this.#isLongResting(now));
     for (let one: Party | undefined = party; one; one = one.parent) {
       one.activeAt = now;
-      if ((!isUnderWay && one.isFull) || this.#isOverPart(one, now)) isRoom = false;
+      if ((waitingFor === 'begin' && one.isFull) || this.#isOverPart(one, now)) isRoom = false;
     }
     if (!isRoom) return false;
-    if (this.#turnCost > 0 && this.#turnCost + cost > this.#turnCostMaxAt(now, isUnderWay)) {
+    if (this.#turnCost > 0 && this.#turnCost + cost > this.#turnCostMaxAt(now, isLong)) {
       return false;
     }
     this.#spend(cost);
@@ -590,9 +686,9 @@ export class FairAdmission {
     return false;
   }
 
-  #turnCostMaxAt(now: number, isUnderWay: boolean): number {
+  #turnCostMaxAt(now: number, isLong: boolean): number {
     if (now >= this.#sharedUntil) return this.#turnCostMax * aloneFactor;
-    return isUnderWay ? this.#turnCostMax * partsOfTurn : this.#turnCostMax;
+    return isLong ? this.#turnCostMax * partsOfTurn : this.#turnCostMax;
   }
 
   #spend(cost: number): void {
@@ -652,14 +748,16 @@ export class FairAdmission {
     this.#refuseLate(now);
     this.#reclaimRoom(now);
     while (this.#waiting.size > 0 && this.#turnCost < turnCostMax) {
-      const next = this.#nextIn(this.root, { now, mayEnter: !this.root.isFull });
+      const mayBeLong = !this.#isLongResting(now);
+      const next = this.#nextIn(this.root, { now, mayBeLong, mayEnter: !this.root.isFull });
       if (next === undefined) {
+        if (!mayBeLong) this.#continueAfterRest(now);
         this.#retryLater();
         return;
       }
       const { cost } = next;
-      if (next.waitingFor !== 'begin' && this.#turnCost > 0 && this.#turnCost + cost > partsCostMax)
-        break;
+      const isLong = isLongWork(next.waitingFor);
+      if (isLong && this.#turnCost > 0 && this.#turnCost + cost > partsCostMax) break;
       this.#leave(next);
       this.#spend(cost);
       // Charged now, so that the next request is another party's even if all of them begin before any has caused
@@ -670,15 +768,20 @@ export class FairAdmission {
     if (this.#waiting.size > 0) this.#scheduleTurn();
   }
 
-  #nextIn(party: Party, sought: { now: number; mayEnter: boolean }): Waiting | undefined {
-    const { begin, part: nextPart, step } = party.queues;
-    const own = step.first ?? nextPart.first ?? (sought.mayEnter ? begin.first : undefined);
+  #nextIn(party: Party, sought: WhatMayBeNext): Waiting | undefined {
+    const { begin, rest, part: nextPart, step } = party.queues;
+    const long = sought.mayBeLong ? (step.first ?? nextPart.first) : undefined;
+    const own = rest.first ?? long ?? (sought.mayEnter ? begin.first : undefined);
     if (own || !party.waitingParts) return own;
-    const { resuming, entering } = party.waitingParts;
-    let part = this.#firstWithinPart(resuming, sought.now);
-    if (sought.mayEnter) {
-      const other = this.#firstWithinPart(entering, sought.now);
-      if (!part || (other && party.isBefore(other, part))) part = other;
+    const { finishing, resuming, entering } = party.waitingParts;
+    let part: Party | undefined;
+    for (const [parts, may] of [
+      [finishing, true],
+      [resuming, sought.mayBeLong],
+      [entering, sought.mayEnter],
+    ] as const) {
+      const other = may ? this.#firstWithinPart(parts, sought.now) : undefined;
+      if (!part || (other && party.isBefore(other, part))) part = other ?? part;
     }
     return part && this.#nextIn(part, { ...sought, mayEnter: sought.mayEnter && !part.isFull });
   }
@@ -746,6 +849,14 @@ export class FairAdmission {
     }, retryMs).unref();
   }
 
+  /** Long work that rests goes on after its rest, or as soon as no short request of others is in progress. */
+  #continueAfterRest(now: number): void {
+    this.#rest ??= setTimeout(() => {
+      this.#rest = undefined;
+      if (this.#waiting.size > 0) this.#serve();
+    }, this.#restUntil - now).unref();
+  }
+
   /**
    * Removes idle parties, except parts of the root, which their creators hold, and the party that gets a new part
    * now.
@@ -765,6 +876,16 @@ export class FairAdmission {
   }
 }
 
+interface WhatMayBeNext {
+  readonly now: number;
+  readonly mayEnter: boolean;
+  readonly mayBeLong: boolean;
+}
+
+function isLongWork(waitingFor: WaitingFor): waitingFor is LongWork {
+  return waitingFor === 'part' || waitingFor === 'step';
+}
+
 function nothing(): void {}
 
 function usedLess(a: Party, b: Party): boolean {
@@ -781,8 +902,9 @@ function queueOf({ party, waitingFor }: Waiting): LinkedList<Waiting> {
 }
 
 /** What a request in progress holds is freed only when it continues. */
-function kindOf({ waitingFor }: Waiting): 'entering' | 'resuming' {
-  return waitingFor === 'begin' ? 'entering' : 'resuming';
+function kindOf({ waitingFor }: Waiting): 'entering' | 'finishing' | 'resuming' {
+  if (waitingFor === 'begin') return 'entering';
+  return waitingFor === 'rest' ? 'finishing' : 'resuming';
 }
 
 /** Updates the order of the party and its ancestors among their siblings. */
@@ -790,9 +912,11 @@ function arrange(party: Party): void {
   for (let one = party; one.parent; one = one.parent) {
     if (one.waiting === 0 && !one.parent.waitingParts) continue;
     one.parent.waitingParts ??= new WaitingParts(one.parent.isBefore);
-    const { resuming, entering, longest } = one.parent.waitingParts;
+    const { finishing, resuming, entering, longest } = one.parent.waitingParts;
     const mayEnter =
       !one.isFull && (one.queues.begin.size > 0 || one.waitingParts?.entering.first !== undefined);
+    if (one.finishing > 0) finishing.put(one);
+    else finishing.delete(one);
     if (one.resuming > 0) resuming.put(one);
     else resuming.delete(one);
     if (mayEnter) entering.put(one);

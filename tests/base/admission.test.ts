@@ -193,6 +193,46 @@ test('what waits for its next turn is freed when its client leaves', async () =>
   assert.deepEqual(refused, []);
 });
 
+test('beside a short request of another party long work has a quarter of the time', async () => {
+  const { time, admission, served, underWay, enter } = fixture({ turnCostMax: 2 });
+  const long = admission.part(admission.root, 'long', {});
+  const other = admission.part(admission.root, 'other', {});
+  let parts = 0;
+  let isOver = false;
+  const work = async (one: AdmittedEntrant) => {
+    while (!isOver) {
+      await one.next();
+      time.now += 1;
+      one.charge(1);
+      parts += 1;
+    }
+    one.end();
+  };
+  for (let at = 0; at < 20; at += 1) enter(long, 'long');
+  while (underWay.length < 20) await nextTurn();
+  const working = underWay.splice(0).map(work);
+  while (parts < 40) await nextTurn();
+  served.length = 0;
+  enter(other, 'short');
+  assert.deepEqual(served, ['short'], 'it waits for none of the long work that waits');
+  const [short] = underWay;
+  assert.ok(short);
+  const before = { parts, now: time.now };
+  while (time.now < before.now + 16) {
+    time.now += 0.5;
+    await nextTurn();
+  }
+  const done = parts - before.parts;
+  assert.ok(done <= 5, `${done} ms of long work in 16 ms`);
+  // A request that takes longer waits for a disk or for another host.
+  time.now += 1_000;
+  const until = parts + 40;
+  while (parts < until) await nextTurn();
+  short.end();
+  isOver = true;
+  await Promise.all(working);
+});
+
 test('of thousands of parties each is served before any is served twice', async () => {
   const { admission, served, enter, turns } = fixture({ turnCostMax: 1 });
   const count = 2_000;

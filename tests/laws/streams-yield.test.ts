@@ -5,7 +5,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createAuthentication } from '../../src/access/authenticate.ts';
+import { createShares } from '../../src/http/limits/shares.ts';
+import type { RequestShare } from '../../src/http/protocol/request-share.ts';
 import type { StreamRoute } from '../../src/http/protocol/route.ts';
 import { engineOf } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
@@ -58,5 +61,78 @@ test('each part of a stream waits for its turn, and has as many rows as its shar
     assert.ok(received >= rows, `${received} rows of ${path}`);
     assert.ok(asked >= rows / rowsOfPart, `${asked} parts of ${path}`);
     assert.ok(turns >= asked, `${turns} turns for ${asked} parts of ${path}`);
+  }
+});
+
+const streamsOfKey = 12;
+/** How long the request of another key takes, in milliseconds of a clock that only this test moves. */
+const shortMs = 16;
+const shortParts = shortMs / 4 + 1;
+
+test('beside a request of another key all streams of one key have a quarter of the time', async (t) => {
+  const vault = await startVault(t, engineOf('sqlite'));
+  const [tenant, another] = [await newTenant(vault), await newTenant(vault)];
+  const line = { type: 'token', data: 'value' };
+  await bulk(tenant, new Array(rows).fill(line));
+  const { store, tenants } = vault.running.vault;
+  const { clock } = vault;
+  const authenticate = createAuthentication({
+    ...{ store, tenants, clock },
+    onFailure: async () => undefined,
+  });
+  const time = { now: 10_000 };
+  const shares = createShares(() => time.now);
+  const client = { address: '127.0.0.1', url: undefined, isWaitedFor: () => false };
+  const shareOf = async (key: string) => {
+    const { promise, resolve, reject } = Promise.withResolvers<RequestShare>();
+    shares.enter({ ...client, key, bytesMoved: () => 0, cut: () => undefined }, resolve, reject);
+    const share = await promise;
+    share.settle(await authenticate(key, origin));
+    return share;
+  };
+  async function* sent() {
+    for (;;) {
+      yield Buffer.from(`${JSON.stringify(line)}\n`);
+      await nextTurn();
+    }
+  }
+  const routes = (await routesOf(vault)).filter((route): route is StreamRoute => 'stream' in route);
+  for (const { path, stream } of routes) {
+    let parts = 0;
+    let isOver = false;
+    const read = async (share: RequestShare) => {
+      const made = stream({
+        caller: async () => {
+          await share.turnOfPart();
+          time.now += 1;
+          share.charge(1);
+          parts += 1;
+          return authenticate(tenant.key, origin);
+        },
+        rowsOfPart: () => 1,
+        key: tenant.key,
+        count: async (granted) => ({ granted, refusal: undefined }),
+        query: {} as never,
+        body: sent(),
+      });
+      for await (const _ of made) if (isOver) break;
+      share.leave();
+      share.done();
+    };
+    const open = await Promise.all(Array.from({ length: streamsOfKey }, () => shareOf(tenant.key)));
+    const reading = open.map(read);
+    while (parts < streamsOfKey) await nextTurn();
+    const other = await shareOf(another.key);
+    const before = { parts, now: time.now };
+    while (time.now < before.now + shortMs) {
+      time.now += 0.5;
+      await nextTurn();
+    }
+    const done = parts - before.parts;
+    assert.ok(done <= shortParts, `${done} parts of ${path} in ${shortMs} ms`);
+    other.leave();
+    other.done();
+    isOver = true;
+    await Promise.all(reading);
   }
 });

@@ -252,7 +252,7 @@ class ShareOfRequest implements RequestShare {
   }
 
   turn(): Promise<void> | undefined {
-    return this.#admitted.next()?.then((refusal) => {
+    return this.#admitted.finish()?.then((refusal) => {
       if (refusal) throw refused(refusal);
     });
   }

@@ -10,6 +10,7 @@ import { textOfList } from './list-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ClientProgress } from './progress.ts';
 import { jsonMediaType, type RequestContext } from './request-context.ts';
+import type { RequestShare } from './request-share.ts';
 import type { CountParts, StreamPart, StreamRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 
@@ -125,7 +126,9 @@ export function createStreaming(options: StreamingOptions): Streaming {
         throw failureOf(error, context);
       });
       const report = (error: unknown) => problemOf(logFailure(failureOf(error, context), context));
-      const text = readableOf(textOf({ begun: [first], lines, serialize, report }));
+      const text = readableOf(
+        textOf({ begun: [first], lines, serialize, share: context.share, report }),
+      );
       context.stream(route.reply.status, route.reply.mediaType, text);
     },
     responseList: async (response) => {
@@ -186,12 +189,19 @@ interface BegunStream {
   readonly begun: IteratorResult<StreamPart>[];
   readonly lines: AsyncIterator<StreamPart>;
   readonly serialize: Serialize;
+  readonly share: RequestShare | undefined;
   /** Called with what ends the response. */
   readonly report: (error: unknown) => Problem;
 }
 
 /** The status has already been sent when something fails, so the last line reports the failure. */
-async function* textOf({ begun, lines, serialize, report }: BegunStream): AsyncGenerator<Buffer> {
+async function* textOf({
+  begun,
+  lines,
+  serialize,
+  share,
+  report,
+}: BegunStream): AsyncGenerator<Buffer> {
   const next = () => lines.next();
   const bytesOf = (some: StreamPart) =>
     some instanceof Uint8Array
@@ -199,6 +209,9 @@ async function* textOf({ begun, lines, serialize, report }: BegunStream): AsyncG
       : Buffer.from(some.map((line) => `${serialize(line)}\n`).join(''));
   try {
     for (let some = begun.pop() ?? (await next()); some.done !== true; some = await next()) {
+      // One commit may have completed parts of many streams, which would all continue at once.
+      const turn = share?.nextStep();
+      if (turn) await turn;
       if (some.value.length > 0) yield bytesOf(some.value);
     }
   } catch (error) {
