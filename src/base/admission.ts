@@ -18,6 +18,11 @@ export interface PartyLimits {
    * The share of all time, from 0 to 1, that the party may use while one of its siblings is active. For few siblings.
    */
   readonly partMax?: number;
+  /**
+   * How many requests each of its parts may have under way, as a multiple of those that it has room for. Several parts
+   * then leave room for others, however long their requests last. Only with the order `under way`.
+   */
+  readonly partOfFreeMax?: number;
 }
 
 export interface FairAdmissionOptions {
@@ -164,6 +169,7 @@ export class Party {
   readonly waitingMax: number;
   readonly heldMax: number;
   readonly partMax: number;
+  readonly #partOfFreeMax: number;
   /** Counts include all parts. */
   underWay = 0;
   held = 0;
@@ -204,6 +210,7 @@ export class Party {
     this.waitingMax = limits.waitingMax ?? withoutLimit;
     this.heldMax = limits.heldMax ?? withoutLimit;
     this.partMax = limits.partMax ?? 1;
+    this.#partOfFreeMax = limits.partOfFreeMax ?? withoutLimit;
     this.createdAt = now;
   }
 
@@ -213,6 +220,12 @@ export class Party {
 
   get isFull(): boolean {
     return this.underWay >= this.underWayMax || this.held > this.heldMax;
+  }
+
+  /** Whether the part has as many requests under way as it may, measured by how many more there is room for. */
+  isCrowdedBy(part: Party): boolean {
+    if (this.#partOfFreeMax === withoutLimit) return false;
+    return part.underWay >= this.#partOfFreeMax * (this.underWayMax - this.underWay);
   }
 
   get isIdle(): boolean {
@@ -634,10 +647,14 @@ export class FairAdmission {
     let isRoom = before === 0 && !(isLong && this.#isLongResting(now));
     for (let one: Party | undefined = party; one; one = one.parent) {
       one.activeAt = now;
-      if ((waitingFor === 'begin' && one.isFull) || this.#isOverPart(one, now)) isRoom = false;
+      const isFull = one.isFull || one.parent?.isCrowdedBy(one) === true;
+      if ((waitingFor === 'begin' && isFull) || this.#isOverPart(one, now)) isRoom = false;
     }
     if (!isRoom) return false;
-    if (this.#turnCost > 0 && this.#turnCost + cost > this.#turnCostMaxAt(now, isLong)) {
+    if (
+      this.#turnCost > 0 &&
+      this.#turnCost + cost > this.#turnCostMaxAt(now, waitingFor !== 'begin')
+    ) {
       return false;
     }
     this.#spend(cost);
@@ -686,9 +703,9 @@ export class FairAdmission {
     return false;
   }
 
-  #turnCostMaxAt(now: number, isLong: boolean): number {
+  #turnCostMaxAt(now: number, isUnderWay: boolean): number {
     if (now >= this.#sharedUntil) return this.#turnCostMax * aloneFactor;
-    return isLong ? this.#turnCostMax * partsOfTurn : this.#turnCostMax;
+    return isUnderWay ? this.#turnCostMax * partsOfTurn : this.#turnCostMax;
   }
 
   #spend(cost: number): void {
@@ -756,8 +773,8 @@ export class FairAdmission {
         return;
       }
       const { cost } = next;
-      const isLong = isLongWork(next.waitingFor);
-      if (isLong && this.#turnCost > 0 && this.#turnCost + cost > partsCostMax) break;
+      if (next.waitingFor !== 'begin' && this.#turnCost > 0 && this.#turnCost + cost > partsCostMax)
+        break;
       this.#leave(next);
       this.#spend(cost);
       // Charged now, so that the next request is another party's even if all of them begin before any has caused
@@ -781,6 +798,8 @@ export class FairAdmission {
       [entering, sought.mayEnter],
     ] as const) {
       const other = may ? this.#firstWithinPart(parts, sought.now) : undefined;
+      // The first has fewest under way, so if it may not have more, no other may.
+      if (other && parts === entering && party.isCrowdedBy(other)) continue;
       if (!part || (other && party.isBefore(other, part))) part = other ?? part;
     }
     return part && this.#nextIn(part, { ...sought, mayEnter: sought.mayEnter && !part.isFull });

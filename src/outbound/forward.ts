@@ -12,7 +12,7 @@ import { failureOf, OutboundError } from './error.ts';
 import type { Handshakes } from './handshakes.ts';
 import { announcedLength, firstPart, framingOf, sendStream } from './request-body.ts';
 import { type ForwardResponse, type Received, receive } from './response.ts';
-import { type SlotLimits, Slots } from './slots.ts';
+import { type Slot, type SlotLimits, Slots } from './slots.ts';
 import { TimeLimit } from './time-limit.ts';
 import {
   type ClientCertificate,
@@ -140,8 +140,8 @@ export function createForward(
       partition: request.partition,
       limit,
     });
-    const release = taken instanceof Promise ? await taken : taken;
-    const client = open(options, limit, release);
+    const slot = taken instanceof Promise ? await taken : taken;
+    const client = open(options, limit, slot);
     const watched = watch(client, options.protocol === 'http:');
     const { promise, resolve, reject } = Promise.withResolvers<ForwardResponse>();
     let received: Received | undefined;
@@ -151,9 +151,15 @@ export function createForward(
       client.destroy(failure);
     };
     limit.giveUp = stop;
+    slot.watch({
+      // Until the host responds, whether the request has its effect is not known.
+      isWaitedFor: () => received !== undefined || !client.writableEnded,
+      bytesMoved: watched.bytesMoved,
+      cut: () => stop(new OutboundError('busy')),
+    });
     client.once('close', () => {
       if (!isRepeated) limit.lift();
-      release();
+      slot.free();
       // There is nearly always a response by now, and creating an error is expensive because of its stack trace.
       if (received === undefined) reject(new OutboundError('reset'));
     });
@@ -250,7 +256,7 @@ function optionsOf(
   };
 }
 
-function open(options: OutgoingOptions, limit: TimeLimit, release: () => void): ClientRequest {
+function open(options: OutgoingOptions, limit: TimeLimit, slot: Slot): ClientRequest {
   try {
     limit.throwIfOver();
     // `https.request` would copy the options once more.
@@ -259,7 +265,7 @@ function open(options: OutgoingOptions, limit: TimeLimit, release: () => void): 
     client.maxHeadersCount = 0;
     return client;
   } catch (error) {
-    release();
+    slot.free();
     throw error;
   }
 }
@@ -277,11 +283,14 @@ function sendBody(client: ClientRequest, { body, headers }: ForwardRequest): voi
 /** Tracks how far the connection of a request has come. */
 function watch(client: ClientRequest, isPlain: boolean) {
   let isSecured = isPlain;
-  /** The bytes that a reused connection had received before. */
+  /** The bytes that a reused connection had received and sent before. */
   let readBefore = 0;
+  let writtenBefore = 0;
   client.on('socket', (socket) => {
-    if (client.reusedSocket) readBefore = socket.bytesRead;
-    else {
+    if (client.reusedSocket) {
+      readBefore = socket.bytesRead;
+      writtenBefore = socket.bytesWritten;
+    } else {
       socket.once('secureConnect', () => {
         isSecured = true;
       });
@@ -290,6 +299,13 @@ function watch(client: ClientRequest, isPlain: boolean) {
   const isUntouched = () => client.socket?.bytesRead === readBefore;
   const isBroken = (error: Error) => failureOf(error).reason === 'reset';
   return {
+    /** In both directions; what has not been taken by the host has not moved. */
+    bytesMoved: () => {
+      const { socket } = client;
+      if (!socket) return 0;
+      const written = socket.bytesWritten - socket.writableLength - writtenBefore;
+      return socket.bytesRead - readBefore + Math.max(0, written);
+    },
     /** The host closed a reused connection, or was about to, and has not responded at all. */
     isStale: (error: Error) => client.reusedSocket && isUntouched() && isBroken(error),
     failureOf: (error: Error) => {

@@ -1,4 +1,10 @@
-/** Limits requests in progress to one destination, for one partition, and in total, and how many requests may wait. */
+/**
+ * Limits requests in progress to one destination, for one partition, and in total, and how many requests may wait.
+ * Streams last as long as their hosts and clients like, so where slots are used up, those of the partition that holds
+ * most of them end.
+ */
+import { type AdmittedEntrant, FairAdmission, type Party } from '../base/admission.ts';
+import { type SlowClient, SlowClients } from '../base/slow-clients.ts';
 import { OutboundError } from './error.ts';
 
 export interface SlotLimits {
@@ -23,8 +29,12 @@ export interface SlotLimit {
   throwIfOver(): void;
 }
 
-interface WaitingCall extends SlotRequest {
-  readonly grant: () => void;
+/** Of a request in progress. */
+export interface Slot {
+  /** From now on the request may be cut for others while it only waits for its host or its client. */
+  watch(stream: SlowClient): void;
+  /** The request has ended. May be called more than once. */
+  free(): void;
 }
 
 /**
@@ -33,114 +43,92 @@ interface WaitingCall extends SlotRequest {
  */
 export class Slots {
   readonly #limits: SlotLimits;
-  readonly #taken = new Map<string, number>();
-  readonly #waiting = new Set<WaitingCall>();
-  /** The number of waiting requests by partition. */
-  readonly #waitingOf = new Map<string, number>();
-  #total = 0;
+  readonly #slowClients: SlowClients;
+  readonly #admission: FairAdmission;
+  readonly #all: Party;
 
-  constructor(limits: SlotLimits) {
+  /** @param now a monotonic clock in milliseconds. */
+  constructor(limits: SlotLimits, now = () => performance.now()) {
+    const { totalMax, partitionMax, waitingMax } = limits;
     this.#limits = limits;
+    this.#slowClients = new SlowClients(now);
+    this.#admission = new FairAdmission({
+      now,
+      // The request has a time limit of its own, and withdraws.
+      waitMsMax: Number.POSITIVE_INFINITY,
+      limits: {},
+      order: 'under way',
+      reclaim: this.#slowClients.reclaim,
+    });
+    const several = totalMax > partitionMax;
+    this.#all = this.#admission.part(this.#admission.root, 'all', {
+      underWayMax: totalMax,
+      waitingMax,
+      // A lone partition gets all of its limit, but several together never take all slots.
+      ...(several && { partOfFreeMax: partitionMax / (totalMax - partitionMax) }),
+    });
   }
 
   /**
-   * Returns a function to call once when the request has ended. Returns it immediately if there is room.
+   * Returns a slot, immediately if there is room. The partition with the fewest slots goes first, and within it the
+   * request that has waited longest.
    *
    * @throws OutboundError `busy` if too many requests wait already, or the reason that ends the wait.
    */
-  take(request: SlotRequest): (() => void) | Promise<() => void> {
-    request.limit.throwIfOver();
-    const free = () => {
-      this.#count(request, -1);
-      this.#grant();
-    };
-    if (!this.#hasRoom(request)) return this.#wait(request).then(() => free);
-    this.#count(request, 1);
-    return free;
+  take(request: SlotRequest): Slot | Promise<Slot> {
+    const { limit } = request;
+    limit.throwIfOver();
+    let slot: Slot | undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<Slot>();
+    const withdraw = this.#admission.enter(this.#partyOf(request), {
+      begin: (admitted) => {
+        slot = this.#slotOf(admitted);
+        resolve(slot);
+      },
+      refuse: () => reject(new OutboundError('busy')),
+    });
+    return slot ?? waitingFor(promise, limit, withdraw);
   }
 
-  #wait(request: SlotRequest): Promise<void> {
-    const { partition } = request;
-    const { waitingMax, waitingOfPartitionMax } = this.#limits;
-    const ofPartition = this.#waitingOf.get(partition) ?? 0;
-    if (this.#waiting.size >= waitingMax || ofPartition >= waitingOfPartitionMax) {
-      return Promise.reject(new OutboundError('busy'));
-    }
-    const { signal } = request.limit;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting: WaitingCall = {
-      ...request,
-      grant: () => {
-        signal.removeEventListener('abort', giveUp);
-        resolve();
+  #partyOf({ partition, destination }: SlotRequest): Party {
+    const { partitionMax, destinationMax, waitingOfPartitionMax } = this.#limits;
+    const ofPartition = this.#admission.part(this.#all, partition, {
+      underWayMax: partitionMax,
+      waitingMax: waitingOfPartitionMax,
+    });
+    return this.#admission.part(ofPartition, destination, { underWayMax: destinationMax });
+  }
+
+  #slotOf(admitted: AdmittedEntrant): Slot {
+    let unwatch: (() => void) | undefined;
+    return {
+      watch: (stream) => {
+        const watched = this.#slowClients.watch(admitted, stream);
+        unwatch = () => this.#slowClients.unwatch(watched);
+      },
+      free: () => {
+        unwatch?.();
+        unwatch = undefined;
+        admitted.end();
       },
     };
-    const giveUp = () => {
-      this.#leave(waiting);
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', giveUp, { once: true });
-    this.#waiting.add(waiting);
-    this.#waitingOf.set(partition, ofPartition + 1);
-    return promise;
-  }
-
-  #leave(waiting: WaitingCall): void {
-    this.#waiting.delete(waiting);
-    const left = (this.#waitingOf.get(waiting.partition) ?? 0) - 1;
-    if (left > 0) this.#waitingOf.set(waiting.partition, left);
-    else this.#waitingOf.delete(waiting.partition);
-  }
-
-  /**
-   * The partition with the fewest slots goes first, and within it the request that has waited longest.
-   */
-  #grant(): void {
-    for (let next = this.#next(); next; next = this.#next()) {
-      this.#leave(next);
-      this.#count(next, 1);
-      next.grant();
-    }
-  }
-
-  #next(): WaitingCall | undefined {
-    let chosen: WaitingCall | undefined;
-    let fewest = Number.POSITIVE_INFINITY;
-    for (const waiting of this.#waiting) {
-      const taken = this.#takenBy(waiting);
-      if (taken >= fewest || !this.#hasRoom(waiting)) continue;
-      chosen = waiting;
-      fewest = taken;
-    }
-    return chosen;
-  }
-
-  #takenBy({ partition }: SlotRequest): number {
-    return this.#taken.get(partitionKey(partition)) ?? 0;
-  }
-
-  #hasRoom(request: SlotRequest): boolean {
-    const { destinationMax, partitionMax, totalMax } = this.#limits;
-    const taken = this.#takenBy(request);
-    return (
-      this.#total < totalMax &&
-      (this.#taken.get(destinationKey(request.destination)) ?? 0) < destinationMax &&
-      taken < partitionMax &&
-      // Responses may last forever. A lone partition gets all of its limit, but several together never take all slots:
-      // each has at most a fixed multiple of those that are free.
-      taken * (totalMax - partitionMax) < partitionMax * (totalMax - this.#total)
-    );
-  }
-
-  #count({ destination, partition }: SlotRequest, change: 1 | -1): void {
-    this.#total += change;
-    for (const key of [destinationKey(destination), partitionKey(partition)]) {
-      const taken = (this.#taken.get(key) ?? 0) + change;
-      if (taken === 0) this.#taken.delete(key);
-      else this.#taken.set(key, taken);
-    }
   }
 }
 
-const destinationKey = (destination: string) => `destination ${destination}`;
-const partitionKey = (partition: string) => `partition ${partition}`;
+async function waitingFor(
+  taken: Promise<Slot>,
+  { signal }: SlotLimit,
+  withdraw: () => void,
+): Promise<Slot> {
+  const ended = Promise.withResolvers<never>();
+  const giveUp = () => {
+    withdraw();
+    ended.reject(signal.reason);
+  };
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    return await Promise.race([taken, ended.promise]);
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}

@@ -1,7 +1,8 @@
 /** The number of requests under way: its limits by destination, by partition and in total. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Slots } from '../../src/outbound/slots.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Slot, Slots } from '../../src/outbound/slots.ts';
 
 const limits = {
   destinationMax: 2,
@@ -12,20 +13,24 @@ const limits = {
 };
 
 function taking(of = limits) {
-  const slots = new Slots(of);
+  const time = { now: 1_000 };
+  const slots = new Slots(of, () => time.now);
   const granted: string[] = [];
+  const held: { readonly name: string; readonly slot: Slot }[] = [];
   const take = async (name: string, signal = new AbortController().signal) => {
     const [partition = '', host = ''] = name.split(' ');
     const limit = { signal, throwIfOver: () => signal.throwIfAborted() };
-    const release = await slots.take({ partition, destination: `${partition} ${host}`, limit });
+    const slot = await slots.take({ partition, destination: `${partition} ${host}`, limit });
     granted.push(name);
-    return release;
+    held.push({ name, slot });
+    return slot.free;
   };
-  return { granted, take };
+  return { granted, held, time, take };
 }
 
-const microtasks = async () => {
-  for (let count = 0; count < 10; count += 1) await undefined;
+/** Waiting requests are admitted in a later turn of the event loop. */
+const turns = async () => {
+  for (let count = 0; count < 3; count += 1) await nextTurn();
 };
 
 test('a destination, a partition and the whole each have their limit', async () => {
@@ -37,7 +42,7 @@ test('a destination, a partition and the whole each have their limit', async () 
     const { granted, take } = taking();
     const releases = await Promise.all(names.map((name) => take(name)));
     const waiting = take(last);
-    await microtasks();
+    await turns();
     assert.deepEqual(granted, names);
     releases[0]?.();
     await waiting;
@@ -49,11 +54,11 @@ test('the request that waits longest goes first, and a full destination delays n
   const { granted, take } = taking();
   const [release] = [await take('a x'), await take('a x')];
   const waiting = [take('a x'), take('a x'), take('b y')];
-  await microtasks();
+  await turns();
   assert.deepEqual(granted, ['a x', 'a x', 'b y']);
   release();
   await waiting[0];
-  await microtasks();
+  await turns();
   assert.equal(granted.length, 4);
 });
 
@@ -61,12 +66,12 @@ test('who holds the fewest slots goes first, so nobody who holds many keeps out 
   const { granted, take } = taking();
   const [release] = [await take('a x'), await take('a y'), await take('a z'), await take('b x')];
   const waiting = [take('a w'), take('b y'), take('c x')];
-  await microtasks();
+  await turns();
   release();
-  await microtasks();
+  await turns();
   assert.deepEqual(granted.slice(4), ['c x']);
   (await waiting[2])?.();
-  await microtasks();
+  await turns();
   assert.deepEqual(granted.slice(5), ['b y']);
 });
 
@@ -76,7 +81,7 @@ test('partitions that hold all they can get, forever, leave slots for others', a
   const greedy = ['a', 'b', 'c'];
   for (const name of [...greedy, ...greedy]) {
     for (let count = 0; count < 64; count += 1) void take(`${name} x`);
-    await microtasks();
+    await turns();
   }
   const taken = (name: string) => granted.filter((one) => one.startsWith(name)).length;
   assert.equal(taken('a'), 64);
@@ -98,21 +103,57 @@ test('a request that is given up while it waits takes no slot', async () => {
   assert.equal(granted.length, 3);
 });
 
-test('no more wait than the limits say, and whoever leaves makes room', async () => {
+test('no more wait than the limits say, and where too many do, one of those of whom most wait is refused', async () => {
   const { granted, take } = taking();
   const releases = [await take('a x'), await take('a x'), await take('b y'), await take('b y')];
   const caller = new AbortController();
   const waiting = [take('a x'), take('a x'), take('a x', caller.signal)];
-  await assert.rejects(take('a z'), { name: 'OutboundError', reason: 'busy' });
-  const others = [take('b y'), take('b y')];
-  await assert.rejects(take('c x'), { reason: 'busy' });
-  const [, , leaving] = waiting;
+  await assert.rejects(take('a x'), { name: 'OutboundError', reason: 'busy' });
+  const others = [take('b y'), take('b y'), take('c x')];
+  await assert.rejects(waiting.shift() as Promise<unknown>, { reason: 'busy' });
   caller.abort(new Error('gone'));
-  await assert.rejects(leaving as Promise<unknown>, /gone/);
-  others.push(take('c x'));
-  await assert.rejects(take('b y'), { reason: 'busy' });
+  await assert.rejects(waiting.pop() as Promise<unknown>, /gone/);
   for (const release of releases) release();
-  for (const one of [...waiting.slice(0, 2), ...others]) (await one)();
-  assert.equal(granted.length, 9);
+  for (const one of [...others, ...waiting]) (await one)();
+  assert.equal(granted.length, 8);
   await Promise.all([take('a x'), take('a x')]);
+});
+
+/** A stream that only waits for its host and its client. */
+const slow = { isWaitedFor: () => true, bytesMoved: () => 0 };
+
+test('slots that slow streams of many partitions hold are taken back for one that holds fewer', async () => {
+  const { held, time, take } = taking({ ...limits, partitionMax: 4, destinationMax: 4 });
+  for (const name of ['a x', 'a y', 'b x', 'b y']) await take(name);
+  const cut: string[] = [];
+  for (const { name, slot } of held) {
+    slot.watch({
+      ...slow,
+      cut: () => {
+        cut.push(name);
+        slot.free();
+      },
+    });
+  }
+  time.now += 1_000;
+  await take('c x');
+  assert.equal(cut.length, 1);
+  time.now += 1_000;
+  await take('d x');
+  assert.equal(cut.length, 2);
+  const [first, second] = cut.map(([partition]) => partition);
+  assert.notEqual(first, second, 'one of each');
+});
+
+test('a request whose host has not responded yet is not cut, because its effect is not known', async () => {
+  const { held, granted, time, take } = taking({ ...limits, partitionMax: 4, destinationMax: 4 });
+  for (const name of ['a x', 'a x', 'a x', 'a x']) await take(name);
+  const cut = () => assert.fail('cut');
+  for (const { slot } of held) slot.watch({ ...slow, isWaitedFor: () => false, cut });
+  time.now += 10_000;
+  const waiting = take('b x');
+  await turns();
+  assert.equal(granted.length, 4);
+  held[0]?.slot.free();
+  await waiting;
 });
