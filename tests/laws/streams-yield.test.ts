@@ -5,7 +5,6 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createAuthentication } from '../../src/access/authenticate.ts';
 import { createShares } from '../../src/http/limits/shares.ts';
 import type { RequestShare } from '../../src/http/protocol/request-share.ts';
@@ -14,6 +13,8 @@ import { engineOf } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
 import { newTenant } from '../support/tenant.ts';
 import { routesOf, startVault } from '../support/vault.ts';
+
+const nextTurn = () => new Promise((turn) => setImmediate(turn));
 
 const rows = 100;
 const rowsOfPart = 7;

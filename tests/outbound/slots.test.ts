@@ -1,8 +1,9 @@
 /** The number of requests under way: its limits by destination, by partition and in total. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Slot, Slots } from '../../src/outbound/slots.ts';
+
+const nextTurn = () => new Promise((turn) => setImmediate(turn));
 
 const limits = {
   destinationMax: 2,
