@@ -8,7 +8,7 @@ import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { decide, holds } from '../rules/policy.ts';
-import { refuse } from '../rules/refusal.ts';
+import { deny } from '../rules/refusal.ts';
 import type { Store } from '../store/store.ts';
 
 export interface ErasureReading extends TenantReading {
@@ -18,7 +18,8 @@ export interface ErasureReading extends TenantReading {
 
 /**
  * From the decision `not_found` for a token that exists, that never was, or whose removal is beyond the retention of
- * the log. A caller that may read the log may ask about every token, another one where it could delete the token.
+ * the log, or which the caller may not ask about. A caller that may read the log may ask about every token, another
+ * one where it could delete the token.
  */
 export function readErasure(tools: ErasureReading, caller: Caller, id: string): Decide {
   const { store, tenants, clock, keyMaxAgeMs } = tools;
@@ -36,7 +37,8 @@ export function readErasure(tools: ErasureReading, caller: Caller, id: string): 
     const container = mark.remains?.container ?? rootContainer;
     const mayAsk =
       holds(policy, 'log:read') || decide(policy, 'token:delete', { id: token_id, container });
-    if (!mayAsk) return refuse(caller, now, { ...erased, permission: 'token:delete' });
+    // Alike for a token that never was, so that no refusal says what is erased.
+    if (!mayAsk) return deny(caller, now, { ...erased, operation: 'delete' }, notErased());
     const row = await tenantRowOf(tenants, tenant);
     const version = mark.remains?.data_version ?? firstVersion;
     const keys = [erasedKey(row, tenant, { purpose: 'data', version, keyMaxAgeMs })];
