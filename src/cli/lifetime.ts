@@ -1,5 +1,6 @@
 /** Until when a server runs, and when it reads its files again: signals, and the end of what started it. */
 import { closeSync, openSync, readFileSync } from 'node:fs';
+import { systemCodeOf } from '../base/errors.ts';
 import { readVariable } from '../runtime/config/config.ts';
 
 export interface Lifetime {
@@ -63,7 +64,12 @@ function followNpm(onEnded: () => void): void {
   const ancestors = ancestorsToNpm();
   if (ancestors.length === 0) return;
   const timer = setInterval(() => {
-    if (isBelow(ancestors)) return;
+    try {
+      if (isBelow(ancestors)) return;
+    } catch {
+      // It cannot be seen at the moment, for lack of descriptors.
+      return;
+    }
     clearInterval(timer);
     onEnded();
   }, pollMs);
@@ -104,7 +110,11 @@ function parentOf(pid: number): number {
 function ofProcess(pid: number, file: 'cmdline' | 'stat'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
+  } catch (error) {
+    if (lacking.has(systemCodeOf(error) ?? '')) throw error;
     return '';
   }
 }
+
+/** That there is no descriptor for the file says nothing about the process. */
+const lacking: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE']);

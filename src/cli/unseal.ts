@@ -2,11 +2,7 @@
 import { readConfig } from '../runtime/config/config.ts';
 import { askServer } from '../runtime/root-key-socket.ts';
 import { type Command, jsonFlag, print, UsageError } from './terminal/command.ts';
-
-const lineBytesMax = 1024;
-
-/** Ctrl-C and Ctrl-D, which a terminal in raw mode gives as characters. */
-const endings = [3, 4].map((code) => String.fromCharCode(code));
+import { secretLines } from './terminal/secret-lines.ts';
 
 export const unsealCommand: Command = {
   summary:
@@ -32,26 +28,8 @@ export const unsealCommand: Command = {
   },
 };
 
-/** The first line. On a terminal it is not shown. */
+/** The first line; empty if there is none. */
 async function readShare(): Promise<string> {
-  const { stdin, stderr } = process;
-  const isTerminal = stdin.isTTY === true;
-  if (isTerminal) {
-    stderr.write('Share: ');
-    stdin.setRawMode(true);
-  }
-  let text = '';
-  try {
-    for await (const chunk of stdin) {
-      text += String(chunk);
-      if (isTerminal && endings.some((one) => text.includes(one))) return '';
-      if (/[\r\n]/.test(text.trimStart()) || text.length > lineBytesMax) break;
-    }
-  } finally {
-    if (isTerminal) {
-      stdin.setRawMode(false);
-      stderr.write('\n');
-    }
-  }
-  return text.trimStart().split(/[\r\n]/, 1)[0] ?? '';
+  for await (const line of secretLines(() => 'Share: ')) return line.trim();
+  return '';
 }

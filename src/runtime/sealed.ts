@@ -1,10 +1,16 @@
 /** A sealed vault on its address: it is alive, it is not ready, and it serves nothing else. */
 import { once } from 'node:events';
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { second } from '../base/clock.ts';
 import { errorKinds, VaultError } from '../base/errors.ts';
 import { nodeHttp } from '../base/node-http.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import {
+  connectionLimitsOf,
+  descriptorsMax,
+  guardConnections,
+} from '../http/limits/connections.ts';
 import { problemMediaType, problemOf } from '../http/protocol/problem.ts';
 import { jsonMediaType } from '../http/protocol/request-context.ts';
 import type { HeldAddress } from './address.ts';
@@ -16,12 +22,39 @@ export interface SealedAddress extends HeldAddress {
   readonly isReleased: boolean;
 }
 
-const limits = { requestTimeout: 10 * second, headersTimeout: 10 * second, maxHeaderSize: 16_384 };
+const limits = {
+  requestTimeout: 10 * second,
+  headersTimeout: 10 * second,
+  connectionsCheckingInterval: second,
+  maxHeaderSize: 16_384,
+};
+
+export interface SealedOptions {
+  readonly progress: () => UnsealProgress;
+  readonly log: Log;
+}
+
+/**
+ * Descriptors are left for shares, and for opening the vault. No connection is in the middle of anything, so any of
+ * them may make room.
+ */
+function guard(server: Server, isTls: boolean, log: Log): void {
+  guardConnections(server, {
+    limits: connectionLimitsOf(descriptorsMax(), 1),
+    shares: { connect: () => true, isKnown: () => false },
+    isTls,
+    isTrusted: () => false,
+    isIdle: () => true,
+    requestsOf: () => 1,
+    unpaidMs: () => 0,
+    log,
+  });
+}
 
 /** @throws the system's error when the address cannot be listened on. */
 export async function listenSealed(
   { host, port, tls }: Pick<Config, 'host' | 'port' | 'tls'>,
-  progress: () => UnsealProgress,
+  { progress, log }: SealedOptions,
 ): Promise<SealedAddress> {
   const listener: RequestListener = (request, response) => {
     const { status, mediaType, body } = responseTo(request, progress());
@@ -37,10 +70,11 @@ export async function listenSealed(
   };
   const server = tls
     ? (await import('node:https')).createServer(
-        { ...limits, cert: tls.cert, key: tls.key },
+        { ...limits, handshakeTimeout: 10 * second, cert: tls.cert, key: tls.key },
         listener,
       )
     : nodeHttp.createServer(limits, listener);
+  guard(server, tls !== undefined, log);
   server.listen({ host, port, exclusive: true });
   await once(server, 'listening');
   let closed: Promise<unknown> | undefined;

@@ -128,7 +128,8 @@ async function serveSealed(
     },
   });
   const socket = await openRootKeySocket(config.dataDir, unsealing.handle);
-  const address = await listenSealed(config, unsealing.progress).catch(async (error) => {
+  const { progress } = unsealing;
+  const address = await listenSealed(config, { progress, log }).catch(async (error) => {
     await socket.close();
     throw error;
   });

@@ -23,7 +23,8 @@ import {
 export const restoreCommand: Command = {
   summary:
     'Verify a backup and restore it into the configured place, which must be empty: a data directory, or a ' +
-    'PostgreSQL database. The backup may be of either engine. The log then says that the vault was restored.',
+    'PostgreSQL database. The backup may be of either engine. If people hold its root key in shares, they are read ' +
+    'from standard input, one a line. The log then says that the vault was restored.',
   operand: { name: 'DIR', meaning: 'directory of the backup' },
   flags: {
     'dry-run': {
@@ -42,7 +43,7 @@ export const restoreCommand: Command = {
     if (typeof directory !== 'string') throw new UsageError('the DIR of the backup is required');
     const config = readConfig();
     const isDry = flags['dry-run'] === true;
-    const backup = await verifyBackup(directory, config);
+    const backup = await verifyBackup(directory, config, { withoutShares: isDry });
     const { manifest, logFindings } = backup;
     const [finding] = logFindings;
     if (finding !== undefined && flags['accept-altered-log'] !== true) {
@@ -118,8 +119,11 @@ async function verifyRows(
 const tenantsAtOnce = 100;
 
 /** Adds to each log that the vault was restored. No server serves the place yet. */
-async function finish({ manifest }: VerifiedBackup, config: Config): Promise<void> {
-  const vault = await openVault(config, { openStore: openRestored });
+async function finish({ manifest, sharedKeys }: VerifiedBackup, config: Config): Promise<void> {
+  const vault = await openVault(config, {
+    openStore: openRestored,
+    ...(sharedKeys && { sharedKeys }),
+  });
   try {
     const { store, clock } = vault;
     const tenants = await tenantsWithLogs(store);

@@ -6,6 +6,7 @@ import { readLogs, tenantsWithLogs } from '../../audit/read.ts';
 import { LogVerifier } from '../../audit/verify.ts';
 import { systemClock } from '../../base/clock.ts';
 import { pooledRandom } from '../../base/random.ts';
+import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { shamirName } from '../../keys/root/shamir.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
 import type { Config } from '../../runtime/config/config.ts';
@@ -17,6 +18,7 @@ import { databaseFile } from '../../store/sqlite/database.ts';
 import { requireOwnSchema } from '../../store/sqlite/file-schema.ts';
 import type { Table } from '../../store/tables.ts';
 import { contentOf, digestOf, logHeads, type Manifest, readManifest } from './manifest.ts';
+import { readSharedKeys } from './shares.ts';
 
 export interface VerifiedBackup {
   readonly manifest: Manifest;
@@ -25,13 +27,24 @@ export interface VerifiedBackup {
   readonly digest: string;
   /** What is wrong with the log, which was so when the backup was made. */
   readonly logFindings: readonly string[];
+  /** The root key, where people hold it in shares and have given them. */
+  readonly sharedKeys: SharedKeys | undefined;
+}
+
+export interface BackupChecks {
+  /** Where the root key is in shares, they are not asked for, and the key is not tried. */
+  readonly withoutShares?: boolean;
 }
 
 /**
  * Reads all of the backup and writes nothing.
  * @throws RestoreError, which names the part that is missing, altered or of another backup, or the root key.
  */
-export async function verifyBackup(directory: string, config: Config): Promise<VerifiedBackup> {
+export async function verifyBackup(
+  directory: string,
+  config: Config,
+  { withoutShares = false }: BackupChecks = {},
+): Promise<VerifiedBackup> {
   const manifest = readManifest(directory);
   const { schema, product } = manifest;
   if (schema > schemaVersion) {
@@ -46,8 +59,11 @@ export async function verifyBackup(directory: string, config: Config): Promise<V
   try {
     requireOwnSchema(file, version);
     verifyContent(await contentOf(store, version), manifest);
-    await verifyRootKey(store, manifest, config);
-    return { manifest, file, digest, logFindings: await findingsIn(store) };
+    const isShared =
+      config.rootKey.source === shamirName && manifest.root_key?.source === shamirName;
+    const sharedKeys = isShared && !withoutShares ? await readSharedKeys(store) : undefined;
+    if (!isShared || sharedKeys) await verifyRootKey(store, manifest, { ...config, sharedKeys });
+    return { manifest, file, digest, logFindings: await findingsIn(store), sharedKeys };
   } finally {
     await store.close();
   }
@@ -135,12 +151,13 @@ export async function restoredContent(
 async function verifyRootKey(
   store: ReadOnlyStore,
   { root_key }: Manifest,
-  { rootKey }: Config,
+  {
+    rootKey,
+    sharedKeys,
+  }: Pick<Config, 'rootKey'> & { readonly sharedKeys: SharedKeys | undefined },
 ): Promise<void> {
-  // The first server that is unsealed over the restored database checks its shares.
-  if (rootKey.source === shamirName && root_key?.source === shamirName) return;
   const tools = { clock: systemClock, random: pooledRandom(), createIfMissing: false };
-  const roots = await openRootKeys({ ...rootKey, ...tools });
+  const roots = await openRootKeys({ ...rootKey, ...tools, sharedKeys });
   try {
     if ((await readVaultKeys({ ...tools, store, roots })) !== undefined) return;
     const needed =

@@ -1,11 +1,15 @@
 /** A vault whose root key people hold in shares serves nothing until enough of them were given. */
 import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { statSync } from 'node:fs';
+import { get } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { splitRootKey } from '../../../src/keys/root/shares.ts';
-import { type Engine, onBothEngines, type Place } from '../../support/engines.ts';
+import { type Engine, engineOf, onBothEngines, type Place } from '../../support/engines.ts';
+import { nextLook } from '../../support/poll.ts';
 import {
   type Environment,
   environmentOf,
@@ -14,8 +18,10 @@ import {
   spawnVault,
 } from '../../support/process.ts';
 import { keyFileOf, keysInFile, openedWith } from '../../support/root-keys.ts';
-import { freePort } from '../../support/temporary.ts';
+import { freePort, temporaryDirectory } from '../../support/temporary.ts';
 import { createApplication, request } from '../../support/vault.ts';
+
+const program = join(import.meta.dirname, '..', '..', '..', 'bin', 'strongroom.js');
 
 const shamir: Environment = { STRONGROOM_ROOT_KEY_SOURCE: 'shamir' };
 const toShares = ['keys', 'rotate', 'root', '--to', 'shamir', '--json'];
@@ -74,6 +80,43 @@ async function moved(
 async function read(url: string, key: string): Promise<unknown> {
   return (await request(`${url}/tokens/kept`, 'GET', { key })).body.data;
 }
+
+/** Over a connection from another address of this machine than that of the crowd. */
+async function statusFrom(localAddress: string, url: string): Promise<number | undefined> {
+  const asking = get(url, { localAddress, agent: false });
+  const [response] = await once(asking, 'response');
+  response.resume();
+  return response.statusCode;
+}
+
+test('connections without a key keep nobody from unsealing a vault', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const { place, key, shares } = await moved(t, engineOf('sqlite'), [3, 2]);
+  const port = await freePort();
+  const server = await spawnVault(
+    t,
+    environmentOf(place, shamir, { STRONGROOM_PORT: String(port) }),
+    ['bash', '-c', 'ulimit -n 512; exec "$0" "$1" serve', process.execPath, program],
+  );
+  const [one = '', two = ''] = shares;
+  await accepted(place, one);
+  let ended = 0;
+  const crowd = Array.from({ length: 400 }, () => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      ended += 1;
+    });
+    return socket;
+  });
+  t.after(() => crowd.map((socket) => socket.destroy()));
+  while (ended < 300) await nextLook();
+  assert.equal(await statusFrom('127.0.0.2', `${server.url}/healthz`), 200);
+  assert.deepEqual(await accepted(place, two), { sealed: false, given: 2, needed: 2 });
+  for (const socket of crowd) socket.destroy();
+  assert.equal(await read(server.url, key), 'kept');
+});
 
 onBothEngines('a root key in shares', (engine) => {
   test('keeps the vault sealed until enough were given, on the same port', async (t) => {
@@ -176,6 +219,32 @@ onBothEngines('a root key in shares', (engine) => {
     await sealed.kill();
     const last = await spawnVault(t, environmentOf(place, file));
     assert.equal(await read(last.url, key), 'kept');
+  });
+
+  test('opens a backup of a vault that is lost', async (t) => {
+    const { place, key, shares } = await moved(t, engine, [3, 2]);
+    const directory = join(temporaryDirectory(t), 'backup');
+    const made = await runCommand(['backup', directory], environmentOf(place, shamir));
+    assert.equal(made.code, 0, made.stderr);
+    const other = await engine.place(t);
+    const restore = (words: readonly string[], input: readonly string[]) =>
+      runWithInput(
+        ['restore', directory, ...words],
+        environmentOf(other, shamir),
+        input.map((line) => `${line}\n`).join(''),
+      );
+    assert.equal((await restore(['--dry-run'], [])).code, 0);
+    const [one = '', two = ''] = shares;
+    const few = await restore([], [one, one, 'no share']);
+    assert.equal(few.code, 1);
+    assert.match(few.stderr, /given before.*typing error.*1 of 2 were given.*Nothing was changed/s);
+    assert.ok(!few.stderr.includes(one));
+    const whole = await restore([], [one, two]);
+    assert.equal(whole.code, 0, whole.stderr);
+    const server = await spawnVault(t, environmentOf(other, shamir));
+    await accepted(other, two);
+    await accepted(other, one);
+    assert.equal(await read(server.url, key), 'kept');
   });
 
   test('cannot be that of a new vault, which says how to begin', async (t) => {
