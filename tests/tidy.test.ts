@@ -163,7 +163,9 @@ interface Rule {
 }
 
 const source = /^src\/.*\.ts$/;
-const sourceAndTests = /^(?:src|tests)\/.*\.ts$/;
+/** Of the server, and of the packages for those who use it. */
+const allSource = /^(?:packages\/\w+\/)?src\/.*\.ts$/;
+const sourceAndTests = /^(?:(?:packages\/\w+\/)?src|tests)\/.*\.ts$/;
 const tests = /^tests\/.*\.ts$/;
 
 const rules: readonly Rule[] = [
@@ -208,7 +210,7 @@ const rules: readonly Rule[] = [
   },
   {
     guarantee: 'imports have no cycle',
-    covers: source,
+    covers: allSource,
     breaches: importCycles,
     breaking: [
       { 'src/base/a.ts': "import { a } from './a.ts';" },
@@ -233,7 +235,7 @@ const rules: readonly Rule[] = [
   },
   {
     guarantee: 'names say what a thing is, not what role it plays',
-    covers: source,
+    covers: allSource,
     breaches: (files) => bannedWords(files, names),
     breaking: [
       { 'src/utils/a.ts': '' },
@@ -249,7 +251,7 @@ const rules: readonly Rule[] = [
   },
   {
     guarantee: 'nothing goes round the types, the configuration or the log',
-    covers: source,
+    covers: allSource,
     breaches: (files) => bannedWords(files, shortcuts),
     breaking: [
       { 'src/runtime/process.ts': "const port = process.env['PORT'];" },
@@ -273,7 +275,8 @@ const rules: readonly Rule[] = [
   },
   {
     guarantee: 'texts are in plain words and one spelling',
-    covers: /^(?:src|bin|docs)\/.*\.(?:ts|js|md)$|^(?:README|SECURITY|ARCHITECTURE|CHANGELOG)\.md$/,
+    covers:
+      /^(?:src|bin|docs|packages)\/.*\.(?:ts|js|md)$|^(?:README|SECURITY|ARCHITECTURE|CHANGELOG)\.md$/,
     breaches: (files) => bannedWords(files, privateWords),
     breaking: [
       { 'src/base/a.ts': '/** Told of a commit. */' },
@@ -323,7 +326,7 @@ const rules: readonly Rule[] = [
   },
   {
     guarantee: 'the first line of a file says what it is, and that of a test what it protects',
-    covers: /^(?:src\/.*|tests\/.*\.test)\.ts$/,
+    covers: /^(?:(?:packages\/\w+\/)?src\/.*|tests\/.*\.test)\.ts$/,
     breaches: headless,
     breaking: [
       { 'src/base/a.ts': 'const a = 1;' },

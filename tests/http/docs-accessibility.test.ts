@@ -1,27 +1,15 @@
 /** GET /docs in a browser: accessible, readable in the dark, and not wider than a small telephone. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
+import { startBrowser, withoutBrowser } from '../support/browser.ts';
 import { installed, reasonWithout } from '../support/development-packages.ts';
 import { engineOf } from '../support/engines.ts';
 import { startVault } from '../support/vault.ts';
 
-const [axe, playwright] = await Promise.all([installed('axe-core'), installed('playwright-core')]);
-const executablePath = '/usr/bin/chromium';
-const browser = existsSync(executablePath) || undefined;
-const skip = reasonWithout({ 'axe-core': axe, 'playwright-core': playwright, chromium: browser });
-
-/** Without them a browser looks for hosts of its maker. */
-const quiet = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+const axe = await installed('axe-core');
+const skip = reasonWithout({ 'axe-core': axe }) || withoutBrowser;
 
 const screens = [
   { width: 1280, colorScheme: 'light' },
@@ -30,8 +18,7 @@ const screens = [
 
 test('the reference has no violation, and no screen scrolls sideways', { skip }, async (t) => {
   const vault = await startVault(t, engineOf('sqlite'));
-  const chromium = await playwright.chromium.launch({ executablePath, args: quiet });
-  t.after(() => chromium.close());
+  const chromium = await startBrowser(t);
   const source = readFileSync(
     createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
     'utf8',

@@ -1,9 +1,10 @@
 /** Whole logs for tests: written by a vault, read back as records, altered, and verified. */
 
 import { readLogs, tenantsWithLogs } from '../../src/audit/read.ts';
-import { asLines, type LogRecord } from '../../src/audit/records.ts';
+import { asLines, formatRecord, type LogRecord } from '../../src/audit/records.ts';
 import type { Signed } from '../../src/audit/statements.ts';
 import { LogVerifier, type Verification } from '../../src/audit/verify.ts';
+import type { TenantId } from '../../src/base/ids.ts';
 import type { ChainedEntry } from '../../src/store/log-chain/entries.ts';
 import { openReadOnly } from '../../src/store/open/read-only.ts';
 import type { Place } from './engines.ts';
@@ -26,6 +27,21 @@ export async function readParts(place: Place): Promise<LogParts> {
       else if (record.kind !== 'begin' && record.kind !== 'end') statements.push(record);
     }
     return { statements, entries };
+  } finally {
+    await store.close();
+  }
+}
+
+/** The log of a tenant as `strongroom logs export` writes it. */
+export async function linesOfLog(
+  { place }: Pick<TestVault, 'place'>,
+  tenant: TenantId,
+): Promise<string> {
+  const store = await openReadOnly(place.databaseUrl ?? place.dataDir);
+  try {
+    let lines = '';
+    for await (const record of asLines(readLogs(store, [tenant]))) lines += formatRecord(record);
+    return lines;
   } finally {
     await store.close();
   }

@@ -1,0 +1,60 @@
+/** Keeps values out of logs: they can be read, and no inspection of the object that has them shows them. */
+
+/** Attributes of responses that hold a value, or a key that is shown once. */
+const secretNames: ReadonlySet<string> = new Set([
+  'data',
+  'key',
+  'secret',
+  'session_key',
+  'nonce',
+  'configuration',
+  'text',
+]);
+
+const mark = '[hidden]';
+
+/** What Node, Bun and Deno call to show an object. */
+const inspections = ['nodejs.util.inspect.custom', 'Deno.customInspect'].map((name) =>
+  Symbol.for(name),
+);
+
+/**
+ * Conceals secrets in a response, in place. With `everything`, each member of the outermost object is one: where the
+ * caller decides the form of the response, no name says what holds a value.
+ */
+export function conceal(value: unknown, everything = false): unknown {
+  if (Array.isArray(value)) for (const item of value) conceal(item, everything);
+  else if (typeof value === 'object' && value !== null) {
+    const object = value as Record<string, unknown>;
+    const isPage = 'pagination' in object;
+    const secrets = Object.keys(object).filter(
+      (name) => everything || (secretNames.has(name) && !isPage),
+    );
+    for (const [name, member] of Object.entries(object)) {
+      if (!secrets.includes(name)) conceal(member);
+    }
+    hide(object, secrets);
+  }
+  return value;
+}
+
+/** Each becomes an accessor, which is copied, compared and serialized like any member. */
+export function hide(object: object, names: readonly string[]): void {
+  if (names.length === 0) return;
+  for (const name of names) {
+    let value = (object as Record<string, unknown>)[name];
+    Object.defineProperty(object, name, {
+      get: () => value,
+      set: (next) => {
+        value = next;
+      },
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  for (const inspection of inspections) {
+    Object.defineProperty(object, inspection, {
+      value: () => ({ ...object, ...Object.fromEntries(names.map((name) => [name, mark])) }),
+    });
+  }
+}
