@@ -21,6 +21,10 @@ export const commands: CommandTable = {
     title: 'verify a backup, and restore it into an empty place',
     load: async () => (await import('./backup/restore.ts')).restoreCommand,
   },
+  'database copy': {
+    title: 'copy a whole vault to an empty place on either engine',
+    load: async () => (await import('./backup/copy.ts')).databaseCopy,
+  },
   'database distribute': {
     title: 'spread the tables over the servers of a Citus database',
     load: async () => (await import('./database.ts')).databaseDistribute,

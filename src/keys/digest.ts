@@ -20,9 +20,9 @@ export function searchTermOf(key: KeyObject, field: string, value: string): Uint
   return new Uint8Array(hmac(key, [field, value]).subarray(0, searchTermBytes));
 }
 
-/** SHA-256 of a string's UTF-8 bytes. Only for strings that cannot be guessed, such as API keys. */
-export function sha256(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
+/** SHA-256 of bytes, or of a string's UTF-8. Only for what cannot be guessed, such as API keys. */
+export function sha256(data: string | Uint8Array): Buffer {
+  return hash('sha256', data, 'buffer');
 }
 
 /**

@@ -18,11 +18,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import {
+  assertSameVault,
   backedUp,
   type FilledVault,
   filledVault,
   newRootKey,
-  repeat,
   restore,
   rowsIn,
 } from '../support/backups.ts';
@@ -30,7 +30,6 @@ import { type Engine, type EngineName, engineOf, type Place } from '../support/e
 import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { smallDisk } from '../support/small-disk.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
-import { managementKey, request } from '../support/vault.ts';
 
 const names: readonly EngineName[] = ['sqlite', 'postgres'];
 
@@ -79,40 +78,13 @@ async function assertSame(
   t: TestContext,
   { vault, engine, place, before, manifest }: Restored,
 ): Promise<void> {
-  const environment = environmentOf(place, vault.rootKey);
-  const after = new Set(await rowsIn(engine, place));
-  assert.deepEqual(
-    before.filter((row) => !after.has(row)),
-    [],
-    'every row is as it was',
+  const [row] = (await rowsIn(engine, place)).filter((line) =>
+    /"message":"Tenant restored/.test(line),
   );
-  const [row] = [...after].filter((line) => /"message":"Tenant restored/.test(line));
   assert.ok(row, 'the log says that the vault was restored');
   assert.ok(row.includes(manifest.created_at), 'when the backup was made');
   assert.ok(row.includes(manifest.logs[0].head), 'and from which head');
-  const intact = await runCommand(['logs', 'verify', '--state'], environment);
-  assert.equal(intact.code, 0, intact.stdout + intact.stderr);
-  const running = await spawnVault(t, environment);
-  for (const { path, key, text } of vault.reads) {
-    const read = await request(running.url + path, 'GET', { key });
-    assert.deepEqual([path, read.status, read.text], [path, 200, text]);
-  }
-  const again = await repeat(running.url, vault.repeatable.key);
-  assert.equal(again.body.id, vault.repeatable.id, 'an idempotency key still replays');
-  const found = await request(`${running.url}/v2/tokens/search`, 'POST', {
-    key: vault.repeatable.key,
-    body: { query: 'data:4242424242424242' },
-  });
-  assert.equal(found.body.data?.length, 1, found.text);
-  const created = await request(`${running.url}/applications`, 'POST', {
-    key: managementKey,
-    body: { name: 'later', type: 'private', permissions: ['token:create'] },
-  });
-  assert.equal(created.status, 201);
-  running.terminate();
-  await running.finished;
-  const later = await runCommand(['logs', 'verify', '--state'], environment);
-  assert.equal(later.code, 0, later.stdout + later.stderr);
+  await assertSameVault(t, vault, { engine, place, before });
 }
 
 async function assertEmpty(engine: Engine, place: Place): Promise<void> {
@@ -282,7 +254,7 @@ for (const name of names) {
     assert.equal(foreign.code, 1);
     assert.match(
       foreign.stderr,
-      /does not open the backup, which was sealed under key \S+ of the source/,
+      /does not open the vault, which was sealed under key \S+ of the source/,
     );
     await assertEmpty(vault.engine, place);
     const without = await restore(directory, place, {});

@@ -32,7 +32,7 @@ export function newRootKey(): Environment {
 const idempotencyKey = 'a key of at least 22 characters';
 const order = { type: 'token', data: 'repeated once', metadata: { kind: 'order' } };
 
-export async function repeat(url: string, key: string): Promise<Received> {
+async function repeat(url: string, key: string): Promise<Received> {
   const headers = { 'SVC-IDEMPOTENCY-KEY': idempotencyKey };
   return request(`${url}/tokens`, 'POST', { key, body: order, headers });
 }
@@ -126,4 +126,49 @@ export function restore(
 export async function rowsIn(engine: Engine, place: Place): Promise<string[]> {
   const lines = await contentOf(engine, place);
   return lines.map((line) => line.replace(/"rowid":"?\d+"?,/, '')).sort();
+}
+
+interface Elsewhere {
+  readonly engine: Engine;
+  readonly place: Place;
+  /** The rows of the vault. */
+  readonly before: readonly string[];
+}
+
+/** Every row, read and replay of the vault is there in another place, its log is intact, and it goes on. */
+export async function assertSameVault(
+  t: Lender,
+  { rootKey, reads, repeatable }: FilledVault,
+  { engine, place, before }: Elsewhere,
+): Promise<void> {
+  const environment = environmentOf(place, rootKey);
+  const after = new Set(await rowsIn(engine, place));
+  assert.deepEqual(
+    before.filter((row) => !after.has(row)),
+    [],
+    'every row is as it was',
+  );
+  const intact = await runCommand(['logs', 'verify', '--state'], environment);
+  assert.equal(intact.code, 0, intact.stdout + intact.stderr);
+  const running = await spawnVault(t, environment);
+  for (const { path, key, text } of reads) {
+    const read = await request(running.url + path, 'GET', { key });
+    assert.deepEqual([path, read.status, read.text], [path, 200, text]);
+  }
+  const again = await repeat(running.url, repeatable.key);
+  assert.equal(again.body.id, repeatable.id, 'an idempotency key still replays');
+  const found = await request(`${running.url}/v2/tokens/search`, 'POST', {
+    key: repeatable.key,
+    body: { query: 'data:4242424242424242' },
+  });
+  assert.equal(found.body.data?.length, 1, found.text);
+  const created = await request(`${running.url}/applications`, 'POST', {
+    key: managementKey,
+    body: { name: 'later', type: 'private', permissions: ['token:create'] },
+  });
+  assert.equal(created.status, 201);
+  running.terminate();
+  await running.finished;
+  const later = await runCommand(['logs', 'verify', '--state'], environment);
+  assert.equal(later.code, 0, later.stdout + later.stderr);
 }

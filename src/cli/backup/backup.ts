@@ -32,7 +32,7 @@ export const backupCommand: Command = {
     const config = readConfig();
     const now = new Date();
     const directory = keep === undefined ? named : join(named, directoryNamed(now));
-    const { manifest, pages } = await backUp(config, directory, now);
+    const { manifest, pages } = await backUp(config, { directory, now });
     const removed = keep === undefined ? [] : prune(named, keep);
     const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0);
     const rootKey = placeOfRootKey(config);
@@ -66,6 +66,13 @@ function keptNumber(flags: Flags): number | undefined {
   throw new UsageError('--keep must be a number from 1');
 }
 
+interface Making {
+  readonly directory: string;
+  readonly now: Date;
+  /** No server writes meanwhile. */
+  readonly isStill?: boolean;
+}
+
 interface MadeBackup {
   readonly manifest: Manifest;
   /** Of the embedded engine. */
@@ -73,10 +80,11 @@ interface MadeBackup {
 }
 
 /** @throws BackupError when it cannot be made; the directory then does not look like a backup. */
-async function backUp(config: Config, directory: string, now: Date): Promise<MadeBackup> {
+export async function backUp(config: Config, making: Making): Promise<MadeBackup> {
+  const { directory, now } = making;
   const taken = manifestFile(directory);
   if (existsSync(taken)) throw new BackupError(`${taken} exists. Name another directory.`);
-  const pages = await copy(config, directory);
+  const pages = await copy(config, making);
   const { store, version } = await openBackedUp(databaseFile(directory));
   try {
     const engine = config.databaseUrl === undefined ? 'sqlite' : 'postgres';
@@ -90,7 +98,7 @@ async function backUp(config: Config, directory: string, now: Date): Promise<Mad
 
 async function copy(
   { databaseUrl, dataDir }: Config,
-  directory: string,
+  { directory, isStill = false }: Making,
 ): Promise<number | undefined> {
   let progress: ReturnType<typeof startProgress> | undefined;
   try {
@@ -103,7 +111,7 @@ async function copy(
     }
     const { backUpPostgres } = await import('../../store/postgres/backup.ts');
     progress = startProgress('rows', undefined);
-    await backUpPostgres({ databaseUrl, directory, onRows: progress.report });
+    await backUpPostgres({ databaseUrl, directory, isStill, onRows: progress.report });
     return undefined;
   } finally {
     progress?.finish();

@@ -81,22 +81,22 @@ export type Content = Pick<Manifest, 'schema' | 'vault_id' | 'root_key' | 'rows'
 
 /** Reads it from the copy itself. No root key is needed, and nothing is proven. */
 export async function contentOf(store: ReadOnlyStore, schema: number): Promise<Content> {
-  const { current } = vaultKeysIn(await store.select(allVaultKeys));
-  const header = current?.header;
   return {
     schema,
-    vault_id: header?.vault ?? null,
-    root_key: header
-      ? {
-          source: header.source,
-          key_id: header.keyId,
-          version: header.version,
-          generation: header.generation,
-        }
-      : null,
+    ...vaultKeyIn(await store.select(allVaultKeys)),
     rows: await countRows(store, await tablesInFile(store)),
     logs: await logHeads(store),
   };
+}
+
+/** The vault, and the root key under which it is sealed. Nothing is opened. */
+export function vaultKeyIn(
+  rows: Parameters<typeof vaultKeysIn>[0],
+): Pick<Manifest, 'vault_id' | 'root_key'> {
+  const header = vaultKeysIn(rows).current?.header;
+  if (header === undefined) return { vault_id: null, root_key: null };
+  const { vault, source, keyId, version, generation } = header;
+  return { vault_id: vault, root_key: { source, key_id: keyId, version, generation } };
 }
 
 export async function logHeads(store: ReadOnlyStore): Promise<LogHead[]> {

@@ -66,7 +66,15 @@ export const restoreCommand: Command = {
   },
 };
 
-async function restore(backup: VerifiedBackup, config: Config): Promise<void> {
+/**
+ * Into an empty place.
+ * @param verify may refuse what PostgreSQL holds after the rows were written and before any server may read them.
+ */
+export async function restore(
+  backup: VerifiedBackup,
+  config: Config,
+  verify?: () => Promise<void>,
+): Promise<void> {
   const { file, digest } = backup;
   const { dataDir, databaseUrl } = config;
   if (databaseUrl === undefined) {
@@ -82,6 +90,7 @@ async function restore(backup: VerifiedBackup, config: Config): Promise<void> {
   try {
     const complete = async () => {
       await verifyRows(backup, config);
+      await verify?.();
       await finish(backup, config);
     };
     await restorePostgres({ databaseUrl, file, onRows: progress.report, complete });

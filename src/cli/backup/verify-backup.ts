@@ -34,6 +34,8 @@ export interface VerifiedBackup {
 export interface BackupChecks {
   /** Where the root key is in shares, they are not asked for, and the key is not tried. */
   readonly withoutShares?: boolean;
+  /** The root key, where it is in shares and they were given before. */
+  readonly sharedKeys?: SharedKeys | undefined;
 }
 
 /**
@@ -43,7 +45,7 @@ export interface BackupChecks {
 export async function verifyBackup(
   directory: string,
   config: Config,
-  { withoutShares = false }: BackupChecks = {},
+  { withoutShares = false, sharedKeys: given }: BackupChecks = {},
 ): Promise<VerifiedBackup> {
   const manifest = readManifest(directory);
   const { schema, product } = manifest;
@@ -59,10 +61,10 @@ export async function verifyBackup(
   try {
     requireOwnSchema(file, version);
     verifyContent(await contentOf(store, version), manifest);
-    const isShared =
-      config.rootKey.source === shamirName && manifest.root_key?.source === shamirName;
-    const sharedKeys = isShared && !withoutShares ? await readSharedKeys(store) : undefined;
-    if (!isShared || sharedKeys) await verifyRootKey(store, manifest, { ...config, sharedKeys });
+    const { root_key } = manifest;
+    const isUntried = withoutShares && isInShares(root_key, config);
+    const sharedKeys = isUntried ? undefined : (given ?? (await sharesOf(store, root_key, config)));
+    if (!isUntried) await verifyRootKey(store, root_key, { ...config, sharedKeys });
     return { manifest, file, digest, logFindings: await findingsIn(store), sharedKeys };
   } finally {
     await store.close();
@@ -148,9 +150,23 @@ export async function restoredContent(
   return { rows, logs: await logHeads(store) };
 }
 
-async function verifyRootKey(
+function isInShares(root_key: Manifest['root_key'], { rootKey }: Config): boolean {
+  return rootKey.source === shamirName && root_key?.source === shamirName;
+}
+
+/** Reads the shares of the root key from standard input, where people hold it in shares. */
+export async function sharesOf(
   store: ReadOnlyStore,
-  { root_key }: Manifest,
+  root_key: Manifest['root_key'],
+  config: Config,
+): Promise<SharedKeys | undefined> {
+  return isInShares(root_key, config) ? await readSharedKeys(store) : undefined;
+}
+
+/** @throws RestoreError where the configured root key is not the one that opens the vault. */
+export async function verifyRootKey(
+  store: ReadOnlyStore,
+  root_key: Manifest['root_key'],
   {
     rootKey,
     sharedKeys,
@@ -166,7 +182,7 @@ async function verifyRootKey(
         : `key ${root_key.key_id} of the source ${root_key.source}`;
     const { origin } = roots.chosen;
     throw new RestoreError(
-      `The root key (${origin}) does not open the backup, which was sealed under ${needed}. Provide that key.`,
+      `The root key (${origin}) does not open the vault, which was sealed under ${needed}. Provide that key.`,
     );
   } finally {
     roots.close();

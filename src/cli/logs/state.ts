@@ -11,8 +11,9 @@ import { isIntegrityError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import { pooledRandom } from '../../base/random.ts';
 import type { Keyring } from '../../keys/keyring.ts';
+import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
-import { readConfig } from '../../runtime/config/config.ts';
+import { type Config, readConfig } from '../../runtime/config/config.ts';
 import { lentKeys } from '../../runtime/lent-keys.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
@@ -41,11 +42,24 @@ export function refuseFile(flags: Flags): void {
   throw new UsageError('--state needs a database and cannot be combined with --file');
 }
 
+/** What opens the rows. */
+interface KeyedPlace extends Pick<Config, 'rootKey' | 'dataDir'> {
+  /** The root key, where people hold it in shares. A server that runs lends it otherwise. */
+  readonly sharedKeys?: SharedKeys | undefined;
+}
+
 /** The records of the log as they are read; the state is complete when the last one was. */
-export async function* withState(reading: StateReading, state: State): AsyncGenerator<LogRecord> {
+export async function* withState(
+  reading: StateReading,
+  state: State,
+  { rootKey, dataDir, sharedKeys }: KeyedPlace = readConfig(),
+): AsyncGenerator<LogRecord> {
   const settings = { createIfMissing: false, clock: systemClock, random: pooledRandom() };
-  const { rootKey, dataDir } = readConfig();
-  const roots = await openRootKeys({ ...rootKey, ...settings, sharedKeys: lentKeys(dataDir) });
+  const roots = await openRootKeys({
+    ...rootKey,
+    ...settings,
+    sharedKeys: sharedKeys ?? lentKeys(dataDir),
+  });
   try {
     // Without the right root key no row is as the vault wrote it.
     const vaultKeys = await readVaultKeys({ ...settings, store: reading.store, roots });

@@ -163,6 +163,18 @@ export function readConfig(environment: Environment = process.env): Config {
 }
 
 /**
+ * Reads the configuration for another place: the variables that name one are those given.
+ * @throws ConfigError like {@link readConfig}.
+ */
+export function readConfigAt(
+  place: { readonly DATABASE_URL: string } | { readonly DATA_DIR: string },
+): Config {
+  const { STRONGROOM_DATABASE_URL: _url, ...others } = process.env;
+  const named = Object.entries(place).map(([name, value]) => [`STRONGROOM_${name}`, value]);
+  return readConfig({ ...others, ...Object.fromEntries(named) });
+}
+
+/**
  * Reads again the files that variables name.
  * @throws ConfigError as {@link readConfig} does.
  */

@@ -16,6 +16,8 @@ import { explainTls } from './tls.ts';
 export interface PostgresBackupOptions {
   readonly databaseUrl: string;
   readonly directory: string;
+  /** No server writes meanwhile, so tables that are distributed over several servers have one moment too. */
+  readonly isStill?: boolean;
   /** Called with the number of rows that were copied so far. */
   readonly onRows?: (copied: number) => void;
 }
@@ -24,7 +26,7 @@ export interface PostgresBackupOptions {
 const rowsAtOnce = 200;
 
 /** An attacker may have written an integer beyond 2^53, which a backup keeps as it is. */
-const exactIntegers = {
+export const exactIntegers = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === pg.types.builtins.INT8
       ? (text: string) => (text.length < 16 ? Number(text) : BigInt(text))
@@ -39,6 +41,7 @@ const exactIntegers = {
 export async function backUpPostgres({
   databaseUrl,
   directory,
+  isStill = false,
   onRows,
 }: PostgresBackupOptions): Promise<number> {
   const servers = new Servers(databaseUrl, {
@@ -51,7 +54,7 @@ export async function backUpPostgres({
     });
     try {
       await session.query({ text: 'begin isolation level repeatable read read only' });
-      await requireCopyable(session);
+      await requireCopyable(session, isStill);
       return await writeCopy(directory, (partial) => copyTables(session, partial, onRows));
     } finally {
       await session.close();
@@ -61,9 +64,9 @@ export async function backUpPostgres({
   }
 }
 
-async function requireCopyable(session: Session): Promise<void> {
+async function requireCopyable(session: Session, isStill: boolean): Promise<void> {
   const ask = (text: string) => session.query({ text });
-  if (await isDistributed(ask)) {
+  if (!isStill && (await isDistributed(ask))) {
     throw new BackupError(
       'The tables are distributed over several servers, which have no common moment to copy. Back up all servers ' +
         'with citus_create_restore_point and base backups.',
@@ -121,21 +124,32 @@ async function* copyTable(
   table: Table,
 ): AsyncGenerator<number> {
   const { columns } = shapes[table];
+  const places = columns.map(() => '?').join(', ');
+  const insert = copy.prepare(`insert into ${table} (${columns.join(', ')}) values (${places})`);
+  for await (const rows of readTable(session, table)) {
+    for (const row of rows) insert.run(...row);
+    yield rows.length;
+  }
+}
+
+/** All rows of a table in the transaction of the session, with their values in the order of its columns. */
+export async function* readTable(
+  session: Session,
+  table: Table,
+): AsyncGenerator<readonly SqlValue[][]> {
+  const { columns } = shapes[table];
   // The embedded engine finds in its own order of rows in which order events wait.
   const order = table === 'events' ? 'order by rowid' : '';
   const text = `declare rows no scroll cursor for select ${columns.join(', ')} from ${table} ${order}`;
   await session.query({ text });
-  const places = columns.map(() => '?').join(', ');
-  const insert = copy.prepare(`insert into ${table} (${columns.join(', ')}) values (${places})`);
   let next = fetchRows(session);
   for (;;) {
     const rows = await next;
     if (rows.length === 0) break;
-    // PostgreSQL reads ahead while these are written.
+    // PostgreSQL reads ahead while these are used.
     next = fetchRows(session);
     next.catch(() => undefined);
-    for (const row of rows) insert.run(...row);
-    yield rows.length;
+    yield rows;
   }
   await session.query({ text: 'close rows' });
 }

@@ -112,6 +112,17 @@ export async function distribute(url: string): Promise<readonly TableDistributio
   }
 }
 
+/** The same where the database has the extension, and nothing elsewhere. */
+export async function distributeWhereCitus(url: string): Promise<void> {
+  const servers = new Servers(url, { application_name: 'strongroom' });
+  try {
+    const { version } = await withSession(servers, distributionFacts);
+    if (version !== undefined) await distributeTables(servers);
+  } finally {
+    await servers.close();
+  }
+}
+
 /** Any number that nothing else on the same database is likely to lock. */
 const distributionLock = 7_476_200_119;
 

@@ -128,9 +128,12 @@ export function openRestoredPostgres(databaseUrl: string, options: StoreOptions)
   return createEngine(new Servers(databaseUrl, connection), options, whole);
 }
 
+/** What servers and commands that write call themselves to the database. */
+export const serverName = 'strongroom';
+
 const connection: pg.ClientConfig = {
   query_timeout: statementTimeoutMs + waitMsMax,
-  application_name: 'strongroom',
+  application_name: serverName,
   types: parsers,
 };
 

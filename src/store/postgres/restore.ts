@@ -1,5 +1,5 @@
 /** Fills an empty PostgreSQL database from the file of a backup. No server serves it before the last step. */
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import {
   createVersionTable,
   pendingStatements,
@@ -8,8 +8,9 @@ import {
   stateOf,
 } from '../migrations/migrate.ts';
 import { RestoreError } from '../restore-error.ts';
+import { batchesOf } from '../sqlite/batches.ts';
 import { unchangingFile } from '../sqlite/database.ts';
-import { kindOf, type SqlValue, shapes, type Table } from '../tables.ts';
+import { kindOf, shapes, type Table } from '../tables.ts';
 import { restoringServer } from '../unfinished-restore.ts';
 import { arrayTypes } from './array-types.ts';
 import { migrationLock, types } from './engine.ts';
@@ -30,9 +31,6 @@ export interface PostgresRestoreOptions {
 
 /** Any number that other software on the same database is unlikely to lock. */
 const restoreLock = 7_476_200_120;
-
-const rowsAtOnce = 500;
-const bytesAtOnce = 1_048_576;
 
 /**
  * Resolves when the database can be served. One that was interrupted leaves a database that is not served, and that
@@ -214,27 +212,4 @@ function columnsOf(source: DatabaseSync, table: Table): readonly string[] {
     if (column !== undefined) return column;
     throw new RestoreError(`The table ${table} of the backup has a column that no vault has.`);
   });
-}
-
-function* batchesOf(select: StatementSync): Generator<readonly (readonly SqlValue[])[]> {
-  select.setReturnArrays(true);
-  // An attacker may have written an integer beyond 2^53, which a backup keeps as it is.
-  select.setReadBigInts(true);
-  let rows: SqlValue[][] = [];
-  let bytes = 0;
-  for (const row of select.iterate() as Iterable<unknown> as Iterable<SqlValue[]>) {
-    // The driver writes lists of bytes by their buffers.
-    const values = row.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value));
-    rows.push(values);
-    for (const value of values) bytes += sizeOf(value);
-    if (rows.length < rowsAtOnce && bytes < bytesAtOnce) continue;
-    yield rows;
-    rows = [];
-    bytes = 0;
-  }
-  if (rows.length > 0) yield rows;
-}
-
-function sizeOf(value: unknown): number {
-  return typeof value === 'string' || value instanceof Uint8Array ? value.length : 8;
 }

@@ -1,0 +1,111 @@
+/** A vault moves to either engine with everything that it holds, or stays as it is and says why. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { assertSameVault, filledVault, rowsIn } from '../support/backups.ts';
+import { isCitus } from '../support/citus-cluster.ts';
+import {
+  type Engine,
+  type EngineName,
+  engineOf,
+  onBothEngines,
+  type Place,
+} from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
+import { beginCommand, environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { casesOf, seeded } from '../support/random.ts';
+import type { Lender } from '../support/temporary.ts';
+
+const names: readonly EngineName[] = ['sqlite', 'postgres'];
+
+const addressOf = ({ databaseUrl, dataDir }: Place): string => databaseUrl ?? dataDir;
+
+/** On Citus, places have distributed tables. */
+async function emptyPlace(t: Lender, engine: Engine): Promise<Place> {
+  const place = await engine.place(t);
+  if (place.databaseUrl !== undefined && isCitus()) {
+    const text = `select oid::regclass::text as name from pg_class
+      where relkind = 'r' and relnamespace = 'public'::regnamespace`;
+    const tables = (await engine.run(place, text)).map(({ name }) => name);
+    await engine.run(place, `drop table ${tables.join(', ')}`);
+  }
+  return place;
+}
+
+const copying = (from: Place, to: Place): string[] => [
+  ...['database', 'copy', '--from', addressOf(from), '--to', addressOf(to)],
+  '--json',
+];
+
+for (const from of names) {
+  test(`a vault on ${from} is copied to both engines, and goes on there`, async (t) => {
+    const vault = await filledVault(t, from);
+    const before = await rowsIn(vault.engine, vault.place);
+    for (const to of names) {
+      const engine = engineOf(to);
+      const place = await emptyPlace(t, engine);
+      const copied = await runCommand(copying(vault.place, place), vault.rootKey);
+      assert.equal(copied.code, 0, copied.stderr);
+      const { tables } = JSON.parse(copied.stdout);
+      assert.ok(tables.tokens.rows > 30);
+      assert.deepEqual(await rowsIn(vault.engine, vault.place), before, 'the source is as it was');
+      assert.ok(!existsSync(join(place.dataDir, 'copy')), 'nothing intermediate is left');
+      await assertSameVault(t, vault, { engine, place, before });
+    }
+  });
+}
+
+onBothEngines('a copy', (engine) => {
+  test('is refused while a server runs on the vault, or where the place is taken', async (t) => {
+    const vault = await filledVault(t, engine.name);
+    const other = await filledVault(t, 'sqlite');
+    const taken = await rowsIn(other.engine, other.place);
+    const refused = await runCommand(copying(vault.place, other.place), vault.rootKey);
+    assert.deepEqual([refused.code, refused.stdout], [1, '']);
+    assert.match(refused.stderr, /not empty/);
+    assert.deepEqual(await rowsIn(other.engine, other.place), taken);
+    const place = await engineOf('sqlite').place(t);
+    await spawnVault(t, environmentOf(vault.place, vault.rootKey));
+    const served = await runCommand(copying(vault.place, place), vault.rootKey);
+    assert.equal(served.code, 1);
+    assert.match(served.stderr, /Stop (?:it|all servers) first/);
+    assert.ok(!existsSync(place.dataDir) || readdirSync(place.dataDir).length === 0);
+  });
+
+  test('is refused where the vault is not intact, and with another root key', async (t) => {
+    const vault = await filledVault(t, engine.name);
+    const place = await emptyPlace(t, engine);
+    const key = { STRONGROOM_ROOT_KEY: Buffer.alloc(32, 1).toString('base64') };
+    const foreign = await runCommand(copying(vault.place, place), key);
+    assert.equal(foreign.code, 1);
+    assert.match(foreign.stderr, /root key/);
+    await engine.run(vault.place, "update tokens set type = 'card' where type = 'token'");
+    const altered = await runCommand(copying(vault.place, place), vault.rootKey);
+    assert.equal(altered.code, 1);
+    assert.match(altered.stderr, /not intact/);
+  });
+
+  test('that is killed at any moment is made by the same command again', async (t) => {
+    const below = seeded(t);
+    const vault = await filledVault(t, 'sqlite');
+    const before = await rowsIn(vault.engine, vault.place);
+    for (let index = 0; index < casesOf({ all: 4, drawn: 1 }); index++) {
+      const place = await emptyPlace(t, engine);
+      const command = beginCommand(t, copying(vault.place, place), vault.rootKey);
+      const until = performance.now() + below(killedWithinMs);
+      while (performance.now() < until) await nextLook();
+      await command.kill();
+      const again = await runCommand(copying(vault.place, place), vault.rootKey);
+      if (again.code !== 0) assert.match(again.stderr, /not empty/, 'the killed one had finished');
+      const after = new Set(await rowsIn(engine, place));
+      assert.deepEqual(
+        before.filter((row) => !after.has(row)),
+        [],
+      );
+    }
+  });
+});
+
+/** About as long as a copy takes. */
+const killedWithinMs = 2_500;
