@@ -57,18 +57,22 @@ export async function* exportTokens<Data>(
     );
   const outgoing = connection.prepare('exportTokens', { query });
   const chunks = await connection.open(outgoing, options);
+  const report = () => options.onProgress?.({ done, failed: 0, bytes });
   async function* counted() {
     for await (const chunk of chunks) {
       bytes += chunk.length;
       yield chunk;
-      options.onProgress?.({ done, failed: 0, bytes });
+      report();
     }
   }
   try {
     for await (const text of linesOf(counted())) {
       const line = parseLine(text) as ExportedLine | undefined;
       if (line?.problem) throw broken(line.problem.detail, line.problem);
-      if (line?.exported === done) return;
+      if (line?.exported === done) {
+        report();
+        return;
+      }
       if (line?.id === undefined) throw broken('the vault sent a line that is no token.');
       done += 1;
       yield conceal(line) as Token<Data>;

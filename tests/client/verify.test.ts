@@ -1,0 +1,200 @@
+/** Receipts, checkpoints and logs are verified without a vault, and every alteration of them is found. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConfigurationError, type ErasureReceipt } from '../../packages/client/src/client.ts';
+import {
+  type LogVerification,
+  ProofError,
+  verifyCheckpoint,
+  verifyErasureReceipt,
+  verifyLog,
+} from '../../packages/client/src/verify.ts';
+import { parseLine } from '../../src/audit/records.ts';
+import { LogVerifier } from '../../src/audit/verify.ts';
+import { publicKeyPem } from '../../src/keys/signing.ts';
+import { clientsOf } from '../support/client.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { linesOfLog } from '../support/logs.ts';
+import { tenantsOf } from '../support/tenant.ts';
+
+const hasCode = (code: string) => (error: unknown) => {
+  assert.ok(error instanceof ProofError, String(error));
+  assert.equal(error.code, code);
+  return true;
+};
+
+/** What the vault's own command says of the same lines. */
+function isIntactForVault(log: string, { publicKeys, checkpoints = [] }: LogVerification): boolean {
+  const verifier = new LogVerifier({ trustedKeys: publicKeys, kept: checkpoints });
+  const lines = log.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  for (const [at, line] of lines.entries()) verifier.take(parseLine(line, at + 1));
+  return verifier.finish().findings.length === 0;
+}
+
+onBothEngines('proofs of the client', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  async function history() {
+    const tenant = await tenants();
+    const { vault, admin } = await clientsOf(tenant);
+    const first = await admin.logs.checkpoint();
+    for (let count = 0; count < 6; count += 1) {
+      await vault.tokens.create({ id: `token-${count}`, type: 'token', data: `value ${count}` });
+      await vault.tokens.get(`token-${count}`);
+    }
+    // A vault signs at most one each second.
+    tenant.vault.clock.advance(2_000);
+    await vault.tokens.delete('token-0');
+    await vault.tokens.delete('token-1');
+    const checkpoint = await admin.logs.checkpoint();
+    const receipt = await vault.tokens.erasure('token-0');
+    const other = await vault.tokens.erasure('token-1');
+    const log = await linesOfLog(tenant.vault, tenant.id);
+    return { tenant, first, checkpoint, receipt, other, log, publicKeys: checkpoint.public_keys };
+  }
+
+  test('a receipt is genuine as it came, and no attribute of it can be changed', async () => {
+    const { tenant, receipt, other, publicKeys } = await history();
+    const statement = await verifyErasureReceipt(receipt, { publicKeys });
+    assert.equal(statement.id, 'token-0');
+    assert.equal(statement.tenant_id, tenant.id);
+    assert.equal(new Date(statement.erased_at).getTime(), Date.parse(receipt.erased_at));
+    const pem = publicKeys.map(publicKeyPem);
+    assert.deepEqual(await verifyErasureReceipt(receipt, { publicKeys: pem }), statement);
+    const copy: ErasureReceipt = JSON.parse(JSON.stringify(receipt));
+    assert.deepEqual(await verifyErasureReceipt(copy, { publicKeys }), statement);
+    const shown = Object.keys(receipt).filter(
+      (name) => !/^(?:statement|signature|public_key.*)$/.test(name),
+    ) as (keyof ErasureReceipt)[];
+    assert.ok(shown.length > 10);
+    for (const name of shown) {
+      for (const value of ['another', null, { gone: true }]) {
+        if (receipt[name] === value) continue;
+        const altered = { ...receipt, [name]: value } as ErasureReceipt;
+        await assert.rejects(
+          verifyErasureReceipt(altered, { publicKeys }),
+          hasCode('altered'),
+          name,
+        );
+      }
+    }
+    const forged: Partial<ErasureReceipt>[] = [
+      { statement: receipt.statement.replace('token-0', 'token-2') },
+      { statement: other.statement },
+      { statement: `${receipt.statement} ` },
+      { signature: other.signature },
+      { signature: `${receipt.signature}\n` },
+      { signature: 'AAAA' },
+      { public_key: Buffer.alloc(32, 1).toString('base64') },
+    ];
+    for (const change of forged) {
+      const altered = { ...receipt, ...change };
+      await assert.rejects(verifyErasureReceipt(altered, { publicKeys }), hasCode('not_signed'));
+    }
+  });
+
+  test('a statement of another key, or of another kind, counts for nothing', async () => {
+    const { receipt, checkpoint, publicKeys } = await history();
+    const strange = (await history()).publicKeys;
+    const others = { publicKeys: strange };
+    await assert.rejects(verifyErasureReceipt(receipt, others), hasCode('not_trusted'));
+    await assert.rejects(verifyCheckpoint(checkpoint, others), hasCode('not_trusted'));
+    const { statement, signature } = checkpoint;
+    const mixed = { ...receipt, statement, signature };
+    await assert.rejects(verifyErasureReceipt(mixed, { publicKeys }), hasCode('not_signed'));
+    for (const none of [[], ['no key'], [`${publicKeys[0]}A`]]) {
+      await assert.rejects(verifyCheckpoint(checkpoint, { publicKeys: none }), ConfigurationError);
+    }
+    const { seq, heads } = await verifyCheckpoint(checkpoint, { publicKeys });
+    assert.equal(seq, checkpoint.seq);
+    assert.ok(heads.length > 0);
+    const altered = { ...checkpoint, seq: seq + 1 };
+    await assert.rejects(verifyCheckpoint(altered, { publicKeys }), hasCode('altered'));
+  });
+
+  test('an export is intact, in whatever pieces it arrives', async () => {
+    const { log, checkpoint, publicKeys } = await history();
+    const whole = await verifyLog(log, { publicKeys, checkpoints: [checkpoint] });
+    assert.deepEqual(whole.findings, []);
+    assert.equal(whole.intact, true);
+    assert.equal(whole.entries, log.split('"kind":"entry"').length - 1);
+    assert.ok(whole.checkpoints >= 2);
+    const bytes = new TextEncoder().encode(log);
+    async function* pieces() {
+      for (let at = 0; at < bytes.length; at += 777) yield bytes.subarray(at, at + 777);
+    }
+    const options = { publicKeys, checkpoints: [checkpoint] };
+    assert.deepEqual(await verifyLog(pieces(), options), whole);
+  });
+
+  test('every line that is changed, removed, repeated or moved is found, as the vault finds it', async () => {
+    const { log, checkpoint, publicKeys } = await history();
+    const options = { publicKeys, checkpoints: [checkpoint] };
+    const lines = log.trimEnd().split('\n');
+    const covered = JSON.parse(checkpoint.statement).heads.at(-1)[1] as number;
+    const without = (at: number) => lines.filter((_, index) => index !== at);
+    for (const [at, line] of lines.entries()) {
+      const { kind, seq } = JSON.parse(line) as { kind: string; seq: number };
+      const next = lines[at + 1];
+      const variants: Record<string, string[] | undefined> = {
+        repeated: [...lines.slice(0, at), line, ...lines.slice(at)],
+        'with an addition': lines.with(at, line.replace(/\}$/, ',"more":1}')),
+        'with a space': lines.with(at, line.replace(':', ': ')),
+        removed: without(at),
+        moved:
+          next && JSON.parse(next).kind === kind
+            ? lines.with(at, next).with(at + 1, line)
+            : undefined,
+        edited:
+          kind === 'entry'
+            ? lines.with(at, line.replace(/"operation":"\w+"/, '"operation":"x"'))
+            : undefined,
+        'with another time':
+          kind === 'entry'
+            ? lines.with(at, line.replace(/"created_at":1/, '"created_at":2'))
+            : undefined,
+        'with another statement':
+          kind === 'checkpoint' ? lines.with(at, line.replace(/heads/, 'Heads')) : undefined,
+        'cut off here': lines.slice(0, at),
+      };
+      for (const [name, variant] of Object.entries(variants)) {
+        if (variant === undefined) continue;
+        // Nothing but the chain speaks for what is newer than the last checkpoint.
+        const isNewest =
+          kind === 'entry' && seq > covered && name === 'removed' && seq === lastSeq(lines);
+        const altered = `${variant.join('\n')}\n`;
+        const { intact } = await verifyLog(altered, options);
+        const place = `line ${at + 1} (${kind}) ${name}`;
+        assert.equal(intact, isIntactForVault(altered, options), place);
+        if (!isNewest && kind !== 'begin' && kind !== 'end') assert.equal(intact, false, place);
+      }
+    }
+  });
+
+  test('a checkpoint that was kept shows a log that was cut and signed again', async () => {
+    const { tenant, first, checkpoint, log, publicKeys } = await history();
+    const lines = log.trimEnd().split('\n');
+    const early = lines.filter((line) => {
+      const { kind, seq, statement } = JSON.parse(line);
+      if (kind === 'checkpoint') return JSON.parse(statement).seq <= first.seq;
+      return kind !== 'entry' || seq <= JSON.parse(first.statement).heads[0][1];
+    });
+    const text = `${early.join('\n')}\n`;
+    assert.equal((await verifyLog(text, { publicKeys, checkpoints: [first] })).intact, true);
+    const { intact, findings } = await verifyLog(text, { publicKeys, checkpoints: [checkpoint] });
+    assert.equal(intact, false);
+    assert.deepEqual([...new Set(findings.map(({ kind }) => kind))], ['truncated']);
+    assert.ok(findings.every(({ tenant_id }) => tenant_id === tenant.id));
+    const forged = { ...checkpoint, signature: first.signature };
+    const report = await verifyLog(log, { publicKeys, checkpoints: [forged] });
+    assert.deepEqual(
+      report.findings.map(({ kind }) => kind),
+      ['forged'],
+    );
+  });
+});
+
+function lastSeq(lines: readonly string[]): number {
+  return Math.max(...lines.map((line) => JSON.parse(line).seq ?? 0));
+}
