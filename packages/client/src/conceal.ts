@@ -14,9 +14,7 @@ const secretNames: ReadonlySet<string> = new Set([
 const mark = '[hidden]';
 
 /** What Node, Bun and Deno call to show an object. */
-const inspections = ['nodejs.util.inspect.custom', 'Deno.customInspect'].map((name) =>
-  Symbol.for(name),
-);
+const inspection = Symbol.for('nodejs.util.inspect.custom');
 
 /**
  * Conceals secrets in a response, in place. With `everything`, each member of the outermost object is one: where the
@@ -52,9 +50,7 @@ export function hide(object: object, names: readonly string[]): void {
       configurable: true,
     });
   }
-  for (const inspection of inspections) {
-    Object.defineProperty(object, inspection, {
-      value: () => ({ ...object, ...Object.fromEntries(names.map((name) => [name, mark])) }),
-    });
-  }
+  Object.defineProperty(object, inspection, {
+    value: () => ({ ...object, ...Object.fromEntries(names.map((name) => [name, mark])) }),
+  });
 }
