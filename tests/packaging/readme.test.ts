@@ -1,8 +1,9 @@
 /** The first page of the README works as it is printed. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { buildClient } from '../../scripts/build-client.ts';
 import { engineOf } from '../support/engines.ts';
 import { runProgram } from '../support/programs.ts';
 import { root } from '../support/source.ts';
@@ -17,6 +18,13 @@ function blocksOf(language: string): readonly string[] {
   return [...blocks].map(([, text = '']) => text);
 }
 
+/** As `npm install` of the built package does. */
+async function installClient(directory: string): Promise<void> {
+  const target = join(directory, 'node_modules', '@strongroom', 'client');
+  await buildClient(join(target, 'dist'));
+  cpSync(join(root, 'packages', 'client', 'package.json'), join(target, 'package.json'));
+}
+
 const at = ({ url }: TestVault, text: string) => text.replaceAll('http://127.0.0.1:8080', url);
 
 for (const [language, program, file] of [
@@ -28,7 +36,9 @@ for (const [language, program, file] of [
     const key = await vault.application();
     const [text = ''] = blocksOf(language);
     assert.ok(readme.includes(file), 'with the file name that the text gives');
-    const path = join(temporaryDirectory(t), file);
+    const directory = temporaryDirectory(t);
+    if (language === 'ts') await installClient(directory);
+    const path = join(directory, file);
     writeFileSync(path, at(vault, text));
     const { code, stdout, stderr } = await runProgram([program, path], { KEY: key });
     // Not every machine has a Python.
