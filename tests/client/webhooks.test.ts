@@ -1,4 +1,4 @@
-/** What a vault sends to a webhook is verified by either signature; what is old, altered or of another webhook is refused. */
+/** What a vault sends to a webhook is verified by either signature; what is old or altered is refused. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import {
