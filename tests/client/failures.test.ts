@@ -317,6 +317,15 @@ test('an attempt ends by the time-out, also while the response is on its way', a
   }
 });
 
+test('a request without a time-out may take as long as it does', async (t) => {
+  const url = await serverOf(t, (_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    setImmediate(() => response.end('{"id":"found"}'));
+  });
+  const vault = new Strongroom({ url, apiKey, timeout: Number.POSITIVE_INFINITY });
+  assert.equal((await vault.tokens.get('any')).id, 'found');
+});
+
 test('a signal ends a request, the wait for its next attempt, and one that did not begin', async (t) => {
   const hanging = new Strongroom({ url: await serverOf(t, () => undefined), apiKey });
   const reason = new Error('the user left');

@@ -21,8 +21,10 @@ const inspection = Symbol.for('nodejs.util.inspect.custom');
  * caller decides the form of the response, no name says what holds a value.
  */
 export function conceal(value: unknown, everything = false): unknown {
-  if (Array.isArray(value)) for (const item of value) conceal(item, everything);
-  else if (typeof value === 'object' && value !== null) {
+  if (Array.isArray(value)) {
+    for (const item of value) conceal(item, everything);
+    if (everything) hide(value, Object.keys(value));
+  } else if (typeof value === 'object' && value !== null) {
     const object = value as Record<string, unknown>;
     const isPage = 'pagination' in object;
     const secrets = Object.keys(object).filter(

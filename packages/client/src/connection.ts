@@ -10,7 +10,7 @@ import {
   TimeoutError,
   VersionError,
 } from './errors.ts';
-import { chunksOf } from './lines.ts';
+import { after, chunksOf } from './lines.ts';
 import { retryAfterOf, waitMs } from './retries.ts';
 import { apiVersion, type OperationId, type Operations, operations, type Problem } from './wire.ts';
 
@@ -275,12 +275,14 @@ export class Connection {
     signal?.throwIfAborted();
     const headers = this.#headersOf(outgoing, traceId);
     const control = new AbortController();
+    const abort = () => control.abort(signal?.reason);
+    signal?.addEventListener('abort', abort);
     let isLate = false;
     let hasResponded = false;
-    const timer = setTimeout(() => {
+    const timer = after(timeout, () => {
       isLate = true;
       control.abort();
-    }, timeout);
+    });
     try {
       const response = await this.#fetch(this.#url + path, {
         ...init,
@@ -289,7 +291,7 @@ export class Connection {
         ...(body != null && { body }),
         // A browser, and others, would send the key on to wherever a redirect leads.
         redirect: 'manual',
-        signal: signal ? AbortSignal.any([signal, control.signal]) : control.signal,
+        signal: control.signal,
       });
       hasResponded = true;
       this.#options.onResponse?.({
@@ -316,6 +318,8 @@ export class Connection {
       );
     } finally {
       clearTimeout(timer);
+      // The caller reads the body of a response that is not the vault's own, and may still give up.
+      if (isForeign === undefined) signal?.removeEventListener('abort', abort);
     }
   }
 

@@ -29,6 +29,18 @@ export class StrongroomError extends Error {
   override get name(): string {
     return 'StrongroomError';
   }
+
+  /**
+   * What a log has of it: also the name and the message, which `JSON.stringify` leaves out of other errors.
+   *
+   * @example
+   * ```ts
+   * await vault.tokens.get('no-such-token').catch((error) => console.log(JSON.stringify(error)));
+   * ```
+   */
+  toJSON(): object {
+    return { name: this.name, message: this.message, ...(this as object) };
+  }
 }
 
 /**

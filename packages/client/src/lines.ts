@@ -25,6 +25,16 @@ export function parseLine(line: string): unknown {
   }
 }
 
+const timerMsMax = 2 ** 31 - 1;
+
+/** A timer; `undefined` for a time that none can have, such as `Infinity`, after which nothing happens. */
+export function after(
+  milliseconds: number,
+  run: () => void,
+): ReturnType<typeof setTimeout> | undefined {
+  return milliseconds <= timerMsMax ? setTimeout(run, milliseconds) : undefined;
+}
+
 interface Patience {
   /** For each chunk. */
   readonly timeout: number;
@@ -52,7 +62,7 @@ export async function* chunksOf(
       const { done, value } = await new Promise<Awaited<ReturnType<typeof reader.read>>>(
         (resolve, reject) => {
           interrupt = reject;
-          timer = setTimeout(() => reject(new Error('late')), timeout);
+          timer = after(timeout, () => reject(new Error('late')));
           reader.read().then(resolve, reject);
         },
       );
