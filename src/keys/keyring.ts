@@ -8,6 +8,7 @@ import type { TenantId } from '../base/ids.ts';
 import { isObject, type Json } from '../base/json.ts';
 import type { Random } from '../base/random.ts';
 import { AeadKey, aeadKeyBytes } from './aead.ts';
+import { sha256 } from './digest.ts';
 import {
   type Binding,
   keyVersionOf,
@@ -117,12 +118,19 @@ export class Keyring {
   readonly #sealing = new Map<SealingPurpose, VersionedKeys>();
   readonly #living = new Map<SecretPurpose, readonly KeyObject[]>();
   #successor: Keyring | undefined;
+  #id: string | undefined;
 
   constructor(versions: Versions) {
     this.versions = versions;
     this.#active = byPurpose(
       (purpose) => versions[purpose].findIndex(({ state }) => state === 'active') + 1,
     );
+  }
+
+  /** The same for the same versions of keys, whichever key seals them. It reveals nothing, because keys are random. */
+  get id(): string {
+    this.#id ??= sha256(serialize(this)).toString('base64url');
+    return this.#id;
   }
 
   /** The keys of a purpose as the envelope takes them, made ready once. */

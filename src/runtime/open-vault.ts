@@ -118,29 +118,34 @@ export async function openVault(
 }
 
 /**
- * The id of the root key that wraps what is stored, if people hold shares of it.
- * @throws RootKeyError when that key is another one, or when nothing is stored yet.
+ * The ids of {@link sharedKeyIds}, before the vault is opened.
+ * @throws RootKeyError as that does, and when nothing is stored yet.
  */
-export async function readSharedKeyId(
+export async function readSharedKeyIds(
   config: Config,
   { clock = systemClock, ...opening }: Pick<VaultOptions, 'clock' | 'openStore'> = {},
-): Promise<string> {
+): Promise<readonly string[]> {
   const open = opening.openStore ?? openStore;
   const store = await open(storeOptionsOf(config, { clock, random: pooledRandom() }));
   try {
     if (await hasNoRootKey(store)) throw new RootKeyError(newVaultText);
-    return sharedKeyIdOf(vaultKeysIn(await store.select(allVaultKeys)).current?.header);
+    return await sharedKeyIds(store);
   } finally {
     await store.close();
   }
 }
 
-/** @throws RootKeyError when it is a key of another source. */
-export function sharedKeyIdOf(
-  header: { readonly source: string; readonly keyId: string } | undefined,
-): string {
-  if (header?.source === shamirName) return header.keyId;
-  const source = header?.source ?? 'file';
+/**
+ * The ids of the root keys of which people hold shares, and that may wrap what is stored: nothing is proven here. The
+ * newest first.
+ * @throws RootKeyError when there is none.
+ */
+export async function sharedKeyIds(store: Pick<Store, 'select'>): Promise<readonly string[]> {
+  const { current } = vaultKeysIn(await store.select(allVaultKeys));
+  const headers = current.flatMap(({ header }) => header ?? []);
+  const shared = headers.filter(({ source }) => source === shamirName);
+  if (shared.length > 0) return shared.map(({ keyId }) => keyId);
+  const source = headers[0]?.source ?? 'file';
   throw new RootKeyError(
     `the keys in this database are wrapped by the source ${source}, which has no shares. Set ` +
       `STRONGROOM_ROOT_KEY_SOURCE=${source}, and move to shares with "strongroom keys rotate root --to shamir"`,

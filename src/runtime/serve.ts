@@ -13,7 +13,7 @@ import type { Config, Reloadable } from './config/config.ts';
 import { startDelivering } from './delivering.ts';
 import type { JobPause } from './jobs/runner.ts';
 import { type MetricsAddress, openMetricsAddress } from './metrics-address.ts';
-import { readSharedKeyId, sharedKeyIdOf } from './open-vault.ts';
+import { readSharedKeyIds, sharedKeyIds } from './open-vault.ts';
 import { openProcess, type Process, type ProcessOptions } from './process.ts';
 import { createReload } from './reload.ts';
 import type { RequestWorkerOptions } from './request-worker.ts';
@@ -56,7 +56,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     let running: Running | undefined;
     const unsealing = createUnsealing({
       held,
-      wrappingKeyId: async () => keyIdIn(running),
+      wrappingKeyIds: async () => keyIdsIn(running),
       onKey: async (key, threshold) => void held.add(key, threshold),
     });
     running = await open({ config, options, address, held });
@@ -66,9 +66,9 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   }
 }
 
-async function keyIdIn(running: Running | undefined): Promise<string> {
-  const state = await running?.vault.vaultKeys.refresh();
-  return sharedKeyIdOf(state?.current?.stored.header);
+async function keyIdsIn(running: Running | undefined): Promise<readonly string[]> {
+  if (running === undefined) throw new RootKeyError('the server is starting');
+  return sharedKeyIds(running.vault.store);
 }
 
 /** Without a socket only a later move to shares is not possible, so the server goes on. */
@@ -102,13 +102,13 @@ async function serveSealed(
   held: HeldKeys,
 ): Promise<Running> {
   const { log = createLog(config.logLevel) } = options;
-  const knownKeyId = await readSharedKeyId(config, options);
+  const knownKeyIds = await readSharedKeyIds(config, options);
   const opened = Promise.withResolvers<Running>();
   let running: Running | undefined;
   const unsealing = createUnsealing({
     held,
-    knownKeyId,
-    wrappingKeyId: () => (running ? keyIdIn(running) : readSharedKeyId(config, options)),
+    knownKeyIds,
+    wrappingKeyIds: () => (running ? keyIdsIn(running) : readSharedKeyIds(config, options)),
     onKey: async (key, threshold) => {
       held.add(key, threshold);
       if (running) return;

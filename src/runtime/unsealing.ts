@@ -27,12 +27,13 @@ export interface Unsealing {
 export interface UnsealingOptions {
   readonly held: HeldKeys;
   /**
-   * The id of the key that wraps what is stored, as the database has it now.
-   * @throws RootKeyError when that key has no shares.
+   * The ids of keys that may wrap what is stored, as the database has them now, the newest first. There is one, unless
+   * an attacker inserted others.
+   * @throws RootKeyError when there is no key with shares.
    */
-  readonly wrappingKeyId: () => Promise<string>;
+  readonly wrappingKeyIds: () => Promise<readonly string[]>;
   /** The same at the start of a server that is sealed. */
-  readonly knownKeyId?: string;
+  readonly knownKeyIds?: readonly string[];
   /**
    * Called with the key that the shares give.
    * @throws RootKeyError when it cannot be used: then all shares are to be given again.
@@ -41,22 +42,26 @@ export interface UnsealingOptions {
 }
 
 export function createUnsealing(options: UnsealingOptions): Unsealing {
-  const { held, wrappingKeyId, onKey } = options;
+  const { held, wrappingKeyIds, onKey } = options;
   const collection = new ShareCollection();
   const inTurn = createKeyedMutex();
-  let keyId = options.knownKeyId;
+  /** Of the key whose shares are given, and before the first one of the newest. */
+  let keyId = options.knownKeyIds?.[0];
   let isOpened = false;
 
   function progress(): UnsealProgress {
     const needed = (keyId === undefined ? undefined : thresholdOf(keyId)) ?? 0;
-    const sealed = options.knownKeyId !== undefined && !isOpened;
+    const sealed = options.knownKeyIds !== undefined && !isOpened;
     return { sealed, given: sealed ? collection.given : needed, needed };
   }
 
   async function addShare(text: string): Promise<JsonObject> {
-    keyId = await wrappingKeyId();
-    if (held.has(keyId) && !progress().sealed) throw new RootKeyError('this server is not sealed');
-    const { given, threshold, key } = await collection.add(text, keyId);
+    const keyIds = await wrappingKeyIds();
+    if (keyIds.every(held.has) && !progress().sealed) {
+      throw new RootKeyError('this server is not sealed');
+    }
+    const { given, threshold, key, keyId: ofShares } = await collection.add(text, keyIds);
+    keyId = ofShares;
     if (key === undefined) return { sealed: true, given, needed: threshold };
     await onKey(key, threshold);
     isOpened = true;

@@ -2,26 +2,24 @@
 import { formatTimestamp } from '../../base/dates.ts';
 import { readStored } from '../../keys/root/wrapped.ts';
 import type { Tenants } from '../../rules/tenant.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
-import type { Store } from '../../store/store.ts';
-import { vaultKeysIn } from '../keyrings/vault-key-rows.ts';
+import type { ProcessVaultKeys } from '../keyrings/vault-keys.ts';
 import type { ListedKey } from './key-list.ts';
 
 /** The generation in use, and during a rotation the one before. */
 export async function listRootKeys({
-  store,
+  vaultKeys,
   tenants,
 }: {
-  readonly store: Pick<Store, 'select'>;
+  readonly vaultKeys: Pick<ProcessVaultKeys, 'refresh'>;
   readonly tenants: Pick<Tenants, 'all'>;
 }): Promise<readonly ListedKey[]> {
-  const { current, previous } = vaultKeysIn(await store.select(allVaultKeys));
+  const { current, previous } = await vaultKeys.refresh();
   const generations = (await tenants.all()).map(
     ({ keyring }) => readStored(keyring)?.header?.generation ?? 1,
   );
   const listed = [
-    ...(previous ? [{ stored: previous, state: 'decrypt_only' as const }] : []),
-    ...(current ? [{ stored: current, state: 'active' as const }] : []),
+    ...(previous ? [{ ...previous, state: 'decrypt_only' as const }] : []),
+    ...(current ? [{ ...current, state: 'active' as const }] : []),
   ];
   return listed.map(({ stored: { generation, row }, state }) => ({
     purpose: 'root',

@@ -42,9 +42,7 @@ export interface KeyCacheOptions {
 }
 
 export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
-  const known = new LruCache<{ readonly blob: Uint8Array; readonly key: WrappingKey }>(
-    cacheSizeMax,
-  );
+  const known = new LruCache<{ readonly name: string; readonly key: WrappingKey }>(cacheSizeMax);
   const failures = new LruCache<FailedUnwrapping>(failuresSizeMax);
   const pending = new Map<string, Promise<WrappingKey>>();
   const waiting: (() => void)[] = [];
@@ -75,7 +73,7 @@ export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
     try {
       const key = await unwrap(tenant, header);
       failures.delete(name);
-      known.set(tenant, { blob: header.blob, key });
+      known.set(tenant, { name, key });
       return key;
     } catch (error) {
       const pause = failure?.pause ?? createGrowingPause(pauses);
@@ -88,9 +86,9 @@ export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
 
   return {
     get: async (tenant, header) => {
+      const name = nameOf(tenant, header);
       const one = known.get(tenant);
-      if (one && Buffer.compare(one.blob, header.blob) === 0) return one.key;
-      const name = `${tenant} ${Buffer.from(header.blob).toString('base64')}`;
+      if (one?.name === name) return one.key;
       const asked = pending.get(name) ?? ask(tenant, header, name);
       pending.set(name, asked);
       try {
@@ -99,8 +97,20 @@ export function createKeyCache({ clock, unwrap }: KeyCacheOptions): KeyCache {
         pending.delete(name);
       }
     },
-    set: (tenant, { blob }, key) => known.set(tenant, { blob, key }),
+    set: (tenant, header, key) => known.set(tenant, { name: nameOf(tenant, header), key }),
   };
+}
+
+/** By all that is unwrapped: an attacker can copy a part of it into another row, whose failures are its own. */
+function nameOf(tenant: string, { vault, source, keyId, version, blob }: KeyHeader): string {
+  return JSON.stringify([
+    tenant,
+    vault,
+    source,
+    keyId,
+    version,
+    Buffer.from(blob).toString('base64'),
+  ]);
 }
 
 function busy({ source }: KeyHeader): VaultError {

@@ -18,6 +18,7 @@ import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { tombstoneOf } from './tombstone-row.ts';
 import {
+  firstProven,
   formerCheckName,
   type StoredVaultKey,
   vaultKeyBinding,
@@ -25,7 +26,7 @@ import {
   vaultKeyName,
   vaultKeysIn,
 } from './vault-key-rows.ts';
-import { createVaultKeys, openVaultKey, type ProcessVaultKeys } from './vault-keys.ts';
+import { createVaultKeys, openVaultKey, type ProcessVaultKeys, unwrapped } from './vault-keys.ts';
 
 const formerText = 'strongroom';
 
@@ -52,7 +53,7 @@ export async function hasNoRootKey(store: Pick<Store, 'select'>): Promise<boolea
   return (await store.select(anyTenant)).length === 0;
 }
 
-/** `altered`: a tenant proves the root key, and the row, which the vault did not write, does not. */
+/** `altered`: the root key is proven, and there is a row that the vault did not write. */
 export type RootKeyProof = 'proven' | 'altered';
 
 export interface OpenedVaultKeys {
@@ -154,10 +155,8 @@ type FoundVault =
 async function findVault({ store, roots, random }: VaultKeysTools): Promise<FoundVault> {
   const rows = await store.select(allVaultKeys);
   const { current } = vaultKeysIn(rows);
-  const vault = current?.header?.vault;
-  if (current && vault !== undefined && (await provesRootKey(roots, current, vault))) {
-    return { kind: 'proven', vault };
-  }
+  const vault = await firstProven(current, (one) => provenVault(roots, one));
+  if (vault !== undefined) return { kind: current.length === 1 ? 'proven' : 'altered', vault };
   const former = rows.find(({ name }) => name === formerCheckName);
   const formerKey = former && (await formerKeyOf(roots, former));
   const stored = await store.select(tenantsAfter(undefined, tenantsTried));
@@ -165,8 +164,9 @@ async function findVault({ store, roots, random }: VaultKeysTools): Promise<Foun
   const some = stored.map(unverifiedColumns);
   const proof = await firstProof(roots, some);
   const isProven = formerKey !== undefined || proof !== undefined;
-  if (current) {
-    if (!isProven) return { kind: 'foreign', stored: current };
+  const [newest] = current;
+  if (newest) {
+    if (!isProven) return { kind: 'foreign', stored: newest };
     return { kind: 'altered', vault: proof?.vault ?? newVaultId(random) };
   }
   if ((former !== undefined || some.length > 0) && !isProven) {
@@ -180,15 +180,19 @@ async function findVault({ store, roots, random }: VaultKeysTools): Promise<Foun
   };
 }
 
-/** @throws RootKeyError when its source cannot be reached. */
-async function provesRootKey(
-  roots: RootKeys,
-  stored: StoredVaultKey,
-  vault: string,
-): Promise<boolean> {
-  const root = stored.header && (await roots.unwrapping(stored.header));
-  if (root === undefined) return false;
-  return reached(root, async () => (await openVaultKey({ roots, vault }, stored)) !== undefined);
+/**
+ * The vault that the row names, if the root key proves the row.
+ * @throws RootKeyError when its source cannot be reached.
+ */
+async function provenVault(roots: RootKeys, stored: StoredVaultKey): Promise<string | undefined> {
+  const { header } = stored;
+  const root = header && (await roots.unwrapping(header));
+  if (header === undefined || root === undefined) return undefined;
+  const { vault } = header;
+  const opened = await reached(root, () =>
+    openVaultKey((own) => unwrapped({ roots, vault }, '', own), stored),
+  );
+  return opened && vault;
 }
 
 /** The root key that sealed the word of an earlier release. */

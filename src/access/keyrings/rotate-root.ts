@@ -155,7 +155,7 @@ async function switched(tools: RotationTools, lock: RotationLock): Promise<RootK
     lock.check();
     // Whoever seals with the key before conflicts from here on, because the row of that key is gone.
     await store.record({
-      remove: { vault_keys: [{ name: vaultKeyName(before) }] },
+      remove: { vault_keys: [{ name: vaultKeyName(before) }, ...(await strays(tools, before))] },
       insert: {
         vault_keys: [
           rowOf(name, vaultKeyBytes({ name, ...made }, random)),
@@ -164,6 +164,12 @@ async function switched(tools: RotationTools, lock: RotationLock): Promise<RootK
       },
     });
   }
+}
+
+/** Rows of generations that the vault did not write, which would take the names of those to come. */
+async function strays({ store }: RotationTools, generation: number) {
+  const rows = await store.select(allVaultKeys);
+  return rows.filter(({ name }) => isVaultKeyName(name) && name !== vaultKeyName(generation));
 }
 
 /** A service wraps with a version of its own; a local key must be another one. */

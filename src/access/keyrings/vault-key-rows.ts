@@ -35,11 +35,15 @@ export interface StoredVaultKey {
   readonly sealed: Uint8Array;
 }
 
+/**
+ * The newest generations first. The vault has one row of each kind at most, so that any other one was inserted by an
+ * attacker: {@link firstProven} tells which.
+ */
 export interface StoredVaultKeys {
-  /** The newest generation; `undefined` before the first start of a release that has them. */
-  readonly current: StoredVaultKey | undefined;
-  /** Set while a rotation is under way. */
-  readonly previous: StoredVaultKey | undefined;
+  /** Empty before the first start of a release that has them. */
+  readonly current: readonly StoredVaultKey[];
+  /** Empty unless a rotation is under way. */
+  readonly previous: readonly StoredVaultKey[];
 }
 
 export function vaultKeysIn(rows: readonly VaultKeyRow[]): StoredVaultKeys {
@@ -49,14 +53,34 @@ export function vaultKeysIn(rows: readonly VaultKeyRow[]): StoredVaultKeys {
       ? []
       : [{ ...parse(row, Number(digits)), isPrevious: isPrevious !== undefined }];
   });
-  const newest = (isPrevious: boolean) =>
+  const newestFirst = (isPrevious: boolean) =>
     keys
       .filter((one) => one.isPrevious === isPrevious)
-      .reduce<StoredVaultKey | undefined>(
-        (best, one) => (best && best.generation > one.generation ? best : one),
-        undefined,
-      );
-  return { current: newest(false), previous: newest(true) };
+      .sort((one, other) => other.generation - one.generation);
+  return { current: newestFirst(false), previous: newestFirst(true) };
+}
+
+/**
+ * The newest row that the root key proves. A failure to judge a newer one does not count: who can write a row that is
+ * proven has the root key, and could write one of a newer generation as well.
+ * @param prove gives `undefined` for a row that is not as the vault wrote it.
+ * @throws the first error of `prove` where no row is proven.
+ */
+export async function firstProven<T>(
+  rows: readonly StoredVaultKey[],
+  prove: (row: StoredVaultKey) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const failures: unknown[] = [];
+  for (const row of rows) {
+    try {
+      const found = await prove(row);
+      if (found !== undefined) return found;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  return undefined;
 }
 
 function parse(row: VaultKeyRow, generation: number): StoredVaultKey {

@@ -29,7 +29,12 @@ import { allVaultKeys } from '../../store/queries/vault-keys.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { createKeyCache, keyUnavailable } from './key-cache.ts';
-import { type StoredVaultKey, vaultKeyBinding, vaultKeysIn } from './vault-key-rows.ts';
+import {
+  firstProven,
+  type StoredVaultKey,
+  vaultKeyBinding,
+  vaultKeysIn,
+} from './vault-key-rows.ts';
 
 /**
  * The row of the key under which something was sealed. The commit that stores the sealed value removes it and inserts
@@ -150,21 +155,21 @@ export function createVaultKeys({
 
   async function read(): Promise<VaultKeyState> {
     const stored = vaultKeysIn(await store.select(allVaultKeys));
-    const [current, previous] = [await known(stored.current), await known(stored.previous)];
+    const current = await firstProven(stored.current, known);
+    const previous = await firstProven(stored.previous, known);
     state = { current, previous };
     readAt = clock.now();
     return state;
   }
 
   /** Unwrapped once for as long as its row stays the same. */
-  async function known(stored: StoredVaultKey | undefined): Promise<VaultKey | undefined> {
-    if (stored === undefined) return undefined;
+  async function known(stored: StoredVaultKey): Promise<VaultKey | undefined> {
     const same = [state.current, state.previous].find(
       (one) =>
         one?.stored.row.name === stored.row.name &&
         Buffer.compare(one.stored.row.private_key, stored.row.private_key) === 0,
     );
-    return same ?? (await openVaultKey({ roots, vault }, stored));
+    return same ?? (await openVaultKey((header) => cache.get('', header), stored));
   }
 
   const refresh = () => {
@@ -226,7 +231,11 @@ export function createVaultKeys({
       const keys = header
         ? rootKeys(await cache.get(tenant, header))
         : await keysInFirstForm(tenant, sealed);
-      return openKeyring(keys, grantOf('load keyrings'), { tenant, wrapped: sealed });
+      const keyring = openKeyring(keys, grantOf('load keyrings'), { tenant, wrapped: sealed });
+      if (header?.keyring !== undefined && header.keyring !== keyring.id) {
+        throw unusable(tenant, 'is another one than the row says');
+      }
+      return keyring;
     },
     sealKeyring: async ({ tenant, keyring }) => {
       const { stored } = await sealing();
@@ -235,7 +244,7 @@ export function createVaultKeys({
       if (root === undefined) throw notConfigured(header);
       const made = await wrapKey(tenant, { root, generation });
       const sealed = wrapKeyring(rootKeys(made.key), tenant, keyring, random);
-      return { bytes: withHeader(made.header, sealed), guard };
+      return { bytes: withHeader({ ...made.header, keyring: keyring.id }, sealed), guard };
     },
     markDeleted: async (row) => {
       const { keys, stored } = await sealing();
@@ -266,13 +275,13 @@ export function createVaultKeys({
   }
 }
 
-interface Unwrapping {
+export interface Unwrapping {
   readonly roots: RootKeys;
   readonly vault: string;
 }
 
 /** @throws VaultError as `RootKey.unwrap` does, and `unavailable` when its source is not configured. */
-async function unwrapped(
+export async function unwrapped(
   { roots, vault }: Unwrapping,
   tenant: string,
   header: KeyHeader,
@@ -288,13 +297,13 @@ async function unwrapped(
  * @throws VaultError `unavailable` when its source cannot be reached.
  */
 export async function openVaultKey(
-  unwrapping: Unwrapping,
+  unwrap: (header: KeyHeader) => Promise<WrappingKey>,
   stored: StoredVaultKey,
 ): Promise<VaultKey | undefined> {
   const { header, sealed, row } = stored;
   if (header === undefined) return undefined;
   try {
-    const key = await unwrapped(unwrapping, '', header);
+    const key = await unwrap(header);
     const keys = rootKeys(key);
     const isOwn = sealsText(keys, vaultKeyBinding(row.name), { sealed, text: header.vault });
     return isOwn ? { stored, key, keys } : undefined;

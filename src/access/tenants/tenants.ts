@@ -6,6 +6,7 @@ import { ExpiringMap } from '../../base/expiring-map.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { createKeyring, type Keyring } from '../../keys/keyring.ts';
+import { readStored } from '../../keys/root/wrapped.ts';
 import { ifProven, proven } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
@@ -63,11 +64,17 @@ export function createTenants({
     entriesMax: cachedMax,
   });
 
-  /** Opened keyrings are cached while the wrapped bytes stay the same, and with them their contexts. */
+  /**
+   * Opened keyrings are cached while the wrapped bytes stay the same, and with them their contexts. A rotation of the
+   * root key seals the same keys again, and a server that does not have the new root key yet goes on with those it
+   * knows. They verify the row, which names the keyring.
+   */
   async function keyringOf({ tenant_id, keyring: wrapped }: Row<'tenants'>): Promise<Keyring> {
     const known = keyrings.get(tenant_id);
     if (known && Buffer.compare(known.wrapped, wrapped) === 0) return known.keyring;
-    const keyring = await vaultKeys.openKeyring({ tenant: tenant_id, wrapped });
+    const last = latest.get(tenant_id);
+    const isSame = last !== undefined && readStored(wrapped)?.header?.keyring === last.id;
+    const keyring = isSame ? last : await vaultKeys.openKeyring({ tenant: tenant_id, wrapped });
     keyrings.set(tenant_id, { wrapped, keyring });
     latest.get(tenant_id)?.succeededBy(keyring);
     latest.set(tenant_id, keyring);

@@ -93,7 +93,8 @@ export async function contentOf(store: ReadOnlyStore, schema: number): Promise<C
 export function vaultKeyIn(
   rows: Parameters<typeof vaultKeysIn>[0],
 ): Pick<Manifest, 'vault_id' | 'root_key'> {
-  const header = vaultKeysIn(rows).current?.header;
+  const [newest] = vaultKeysIn(rows).current;
+  const header = newest?.header;
   if (header === undefined) return { vault_id: null, root_key: null };
   const { vault, source, keyId, version, generation } = header;
   return { vault_id: vault, root_key: { source, key_id: keyId, version, generation } };

@@ -1,11 +1,9 @@
 /** The root key of a backup that people hold in shares: no server has it yet that could lend it. */
-import { vaultKeysIn } from '../../access/keyrings/vault-key-rows.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { RootKeyError, type SharedKeys } from '../../keys/root/root-key.ts';
 import { createHeldKeys } from '../../keys/root/shamir.ts';
 import { ShareCollection, thresholdOf } from '../../keys/root/shares.ts';
-import { sharedKeyIdOf } from '../../runtime/open-vault.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { sharedKeyIds } from '../../runtime/open-vault.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import type { Store } from '../../store/store.ts';
 import { secretLines } from '../terminal/secret-lines.ts';
@@ -15,13 +13,14 @@ import { secretLines } from '../terminal/secret-lines.ts';
  * @throws RestoreError when there are not enough of them.
  */
 export async function readSharedKeys(store: Pick<Store, 'select'>): Promise<SharedKeys> {
-  const keyId = sharedKeyIdOf(vaultKeysIn(await store.select(allVaultKeys)).current?.header);
-  const needed = thresholdOf(keyId) ?? 0;
+  const keyIds = await sharedKeyIds(store);
+  let needed = thresholdOf(keyIds[0] ?? '') ?? 0;
   const collection = new ShareCollection();
   const prompt = () => `Share ${collection.given + 1} of ${needed}: `;
   for await (const line of secretLines(prompt)) {
     try {
-      const { key, threshold } = await collection.add(line, keyId);
+      const { key, threshold } = await collection.add(line, keyIds);
+      needed = threshold;
       if (key === undefined) continue;
       const held = createHeldKeys(pooledRandom());
       held.add(key, threshold);

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
 import { rotationName, vaultKeysIn } from '../../access/keyrings/vault-key-rows.ts';
-import type { VaultKeys } from '../../access/keyrings/vault-keys.ts';
+import type { ProcessVaultKeys, VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.ts';
 import { systemClock } from '../../base/clock.ts';
 import { isIntegrityError, VaultError } from '../../base/errors.ts';
@@ -50,7 +50,7 @@ export async function checkRootKey(
       return [problem(`${roots.chosen.origin}: it opens the keys of no tenant`, restoreKey)];
     }
     return [
-      ...(await checkRotation(store, roots)),
+      ...(await checkRotation(store, roots, vaultKeys)),
       ...(await describeKey(roots, { opened, tried: tried.length, all: tenants.length })),
       ...(await checkPlace(config, store)),
     ];
@@ -89,18 +89,32 @@ async function describeKey(
 }
 
 /** A rotation that is under way, and a database whose keys another source wraps than the configured one. */
-async function checkRotation(store: ReadOnlyStore, roots: RootKeys): Promise<readonly Finding[]> {
+async function checkRotation(
+  store: ReadOnlyStore,
+  roots: RootKeys,
+  vaultKeys: ProcessVaultKeys,
+): Promise<readonly Finding[]> {
   const { warning } = reporter('root key');
   const rows = await store.select(allVaultKeys);
   const rotation = rows.find(({ name }) => name === rotationName);
-  const header = vaultKeysIn(rows).current?.header;
+  const { current } = await vaultKeys.refresh();
+  const header = current?.stored.header;
   const wrapping = header && (await roots.unwrapping(header));
+  const { current: stored } = vaultKeysIn(rows);
   return [
     ...(rotation
       ? [
           warning(
             `a rotation is under way, begun ${new Date(rotation.created_at).toISOString()}`,
             'If it does not finish by itself, run strongroom keys rotate root.',
+          ),
+        ]
+      : []),
+    ...(stored.length > 1
+      ? [
+          warning(
+            `the database has ${stored.length} rows of the vault's own key, of which the vault wrote one`,
+            'Find out who wrote to the database. strongroom keys rotate root removes the others.',
           ),
         ]
       : []),

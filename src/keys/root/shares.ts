@@ -110,15 +110,15 @@ export class ShareCollection {
   }
 
   /**
-   * @param expected the id of the only key whose shares are accepted.
+   * @param expected the ids of the keys whose shares are accepted; any key unless given.
    * @throws RootKeyError for text that is not a share, for a share that was given before, for one of another key, and
    * when the shares do not give a key: then all of them have to be given again.
    */
-  async add(text: string, expected?: string): Promise<ShareProgress> {
+  async add(text: string, expected?: readonly string[]): Promise<ShareProgress> {
     const share = parseShare(text.trim());
     const [first = share] = this.#shares;
     const keyId = keyIdOf(share);
-    if (expected !== undefined && keyId !== expected) {
+    if (expected !== undefined && !expected.includes(keyId)) {
       throw new RootKeyError('this share is of another root key than that of this vault');
     }
     if (keyId !== keyIdOf(first)) {

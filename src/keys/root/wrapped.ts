@@ -10,6 +10,8 @@ export interface KeyHeader extends WrappedKey {
   readonly vault: string;
   /** How many times the root key of the vault was rotated, from 1. */
   readonly generation: number;
+  /** The id of the keyring that is sealed; absent in rows of earlier releases, and where no keyring is. */
+  readonly keyring?: string;
 }
 
 /** A stored value in its two parts. */
@@ -25,9 +27,10 @@ const headerStart = 3;
 
 /** Format version (1) ‖ length of the header (2, big-endian) ‖ header, a JSON array ‖ sealed value. */
 export function withHeader(header: KeyHeader, sealed: Uint8Array): Uint8Array {
-  const { vault, generation, source, keyId, version, blob } = header;
+  const { vault, generation, source, keyId, version, blob, keyring } = header;
   const encoded = Buffer.from(blob).toString('base64');
-  const text = Buffer.from(JSON.stringify([vault, generation, source, keyId, version, encoded]));
+  const parts = [vault, generation, source, keyId, version, encoded];
+  const text = Buffer.from(JSON.stringify(keyring === undefined ? parts : [...parts, keyring]));
   const start = Buffer.alloc(headerStart);
   start[0] = formatVersion;
   start.writeUInt16BE(text.length, 1);
@@ -52,7 +55,7 @@ function parseHeader(text: string): KeyHeader | undefined {
     return undefined;
   }
   if (!Array.isArray(parsed)) return undefined;
-  const [vault, generation, source, keyId, version, blob] = parsed as unknown[];
+  const [vault, generation, source, keyId, version, blob, keyring] = parsed as unknown[];
   const texts = [vault, source, keyId, blob];
   const numbers = [generation, version];
   const isForm =
@@ -66,5 +69,6 @@ function parseHeader(text: string): KeyHeader | undefined {
     keyId: keyId as string,
     version: version as number,
     blob: Buffer.from(blob as string, 'base64'),
+    ...(typeof keyring === 'string' && { keyring }),
   };
 }
