@@ -6,7 +6,7 @@ import { chmodSync, existsSync, renameSync, statfsSync, utimesSync, writeFileSyn
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
-import { engineOf, onBothEngines } from '../support/engines.ts';
+import { engineOf, onBothEngines, onPostgres } from '../support/engines.ts';
 import { startHost } from '../support/host.ts';
 import {
   type Environment,
@@ -213,6 +213,37 @@ test('it says how code of tenants is kept apart, and how to mend what is missing
   assert.match(weak?.message ?? '', /limits, but no namespaces$/);
   assert.match(weak?.advice ?? '', /user namespaces.*STRONGROOM_REACTORS=off/);
 });
+
+onPostgres(
+  'it says what is lost where a managed service hides functions of the server',
+  async (t) => {
+    const postgres = engineOf('postgres');
+    const { place, stop } = await startVault(t, postgres);
+    await stop();
+    const user = `managed_${randomBytes(4).toString('hex')}`;
+    await postgres.run(
+      place,
+      `revoke execute on function pg_walfile_name(pg_lsn) from public; create role ${user} login;
+      grant select on all tables in schema public to ${user}`,
+    );
+    t.after(() => postgres.run(place, `drop owned by ${user}; drop role ${user}`));
+    const url = new URL(place.databaseUrl ?? '');
+    const findings = async (hosts: string) => {
+      const named = `postgres://${user}@${hosts}${url.pathname}`;
+      const of = await examine(environmentOf(place, withCode, { STRONGROOM_DATABASE_URL: named }));
+      return of('failover').map(({ status, message }) => `${status}: ${message}`);
+    };
+    const denied = 'the server does not let this user call pg_walfile_name(): ';
+    const late =
+      'a promotion is noticed only once the old primary responds as a standby, or after a restart';
+    assert.deepEqual(await findings(`${url.host},127.0.0.1:${await freePort()}`), [
+      `warning: ${denied}${late}`,
+    ]);
+    assert.deepEqual(await findings(url.host), [
+      `ok: ${denied}nothing is lost with one host; with several, ${late}`,
+    ]);
+  },
+);
 
 test('it finds a database that cannot be reached or read', async (t) => {
   const place = await engineOf('sqlite').place(t);

@@ -49,6 +49,7 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
       warning(`${name} cannot be reached`, 'No failover to it is possible. Repair the standby.'),
     ),
     ...checkDurability(facts),
+    ...checkFailover(facts),
     ...checkDistribution(facts, config),
     ...checkClock(facts.clockMs, config),
     ...(await checkContent(config)),
@@ -66,6 +67,29 @@ function checkDurability({ unsafe }: EngineFacts): readonly Finding[] {
         : `Set ${name} = on in postgresql.conf, and reload PostgreSQL.`,
     ),
   );
+}
+
+/** What the vault cannot know where a managed service denies the function to its users. */
+const lost = {
+  pg_control_system:
+    'a server that has other data and a database of the same name would not be recognized',
+  pg_walfile_name:
+    'a promotion is noticed only once the old primary responds as a standby, or after a restart',
+} as const;
+
+function checkFailover({ failover }: EngineFacts): readonly Finding[] {
+  const { ok, warning } = reporter('failover');
+  if (failover === undefined) return [];
+  const { hosts, hidden } = failover;
+  return hidden.map((name) => {
+    const message = `the server does not let this user call ${name}(): `;
+    if (hosts === 1)
+      return ok(`${message}nothing is lost with one host; with several, ${lost[name]}`);
+    const advice =
+      `Let the user call ${name}(), or name one host that always leads to the primary. ` +
+      'Fence the old primary before you promote.';
+    return warning(message + lost[name], advice);
+  });
 }
 
 function checkDistribution(

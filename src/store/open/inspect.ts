@@ -1,6 +1,7 @@
 /** What an engine says about itself: its version, its clock, and the settings on which durability depends. */
 import { DatabaseSync } from 'node:sqlite';
 import { type DistributionFacts, distributionFacts } from '../postgres/distribution.ts';
+import { hiddenFunctions, type IdentityFunction } from '../postgres/facts.ts';
 import { Servers } from '../postgres/servers.ts';
 import { problemOf } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
@@ -20,6 +21,13 @@ export interface EngineFacts {
   readonly unsafe: readonly { readonly name: string; readonly found: string }[];
   /** How the tables lie on a database of several machines; `undefined` for an engine that has one. */
   readonly distribution?: DistributionFacts;
+  /** What the server denies to its user, and how many hosts are named; `undefined` for an engine without hosts. */
+  readonly failover?: FailoverFacts;
+}
+
+export interface FailoverFacts {
+  readonly hosts: number;
+  readonly hidden: readonly IdentityFunction[];
 }
 
 /** Anything else acknowledges commits that a crash of the machine can undo or tear. */
@@ -46,6 +54,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
       values: [Object.keys(durable)],
     });
     const distribution = await distributionFacts((text) => session.query({ text }));
+    const failover = { hosts: examined.length, hidden: await hiddenFunctions(session) };
     session.end();
     return {
       problem: problemOf(examined),
@@ -57,6 +66,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
         .filter(({ name, setting }) => !durable[name]?.test(setting))
         .map(({ name, setting }) => ({ name, found: setting })),
       distribution,
+      failover,
     };
   } finally {
     await servers.close();

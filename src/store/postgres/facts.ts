@@ -29,8 +29,13 @@ const factsSql = `select pg_is_in_recovery() as standby,
   current_setting('server_version') as version_text,
   current_setting('${marker}', true) as marker`;
 
-const identitySql = `select (select system_identifier::text from pg_control_system()) as system_id,
-  case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline`;
+/** What tells servers apart, by the function that a provider may deny to its users. */
+const identitySql = {
+  pg_control_system: '(select system_identifier::text from pg_control_system())',
+  pg_walfile_name: `case when not pg_is_in_recovery()
+    then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end`,
+} as const;
+export type IdentityFunction = keyof typeof identitySql;
 
 /** @param isOneOfSeveral servers, of which it matters whether they have the same data. */
 export async function factsOf(
@@ -46,20 +51,36 @@ export async function factsOf(
     version: row.version,
     versionText: row.version_text,
     hasParameters: expectedMarker !== undefined && row.marker === expectedMarker,
-    systemId: identity?.system_id ?? undefined,
-    timeline: identity?.timeline ? Number.parseInt(identity.timeline, 16) : undefined,
+    systemId: identity?.pg_control_system ?? undefined,
+    timeline: identity?.pg_walfile_name ? Number.parseInt(identity.pg_walfile_name, 16) : undefined,
   };
 }
 
-interface ServerIdentity {
-  readonly system_id: string | null;
-  readonly timeline: string | null;
+type ServerIdentity = Readonly<Partial<Record<IdentityFunction, string | null>>>;
+
+/** What is denied is unknown, and the rest is known all the same. */
+async function identityOf(session: Session): Promise<ServerIdentity> {
+  const names = Object.keys(identitySql) as IdentityFunction[];
+  const whole = await called(session, names);
+  if (whole !== undefined) return whole;
+  const parts: ServerIdentity[] = [];
+  for (const name of names) parts.push((await called(session, [name])) ?? {});
+  return Object.assign({}, ...parts);
 }
 
-/** A provider may deny these functions to its users. The identity is then unknown. */
-async function identityOf(session: Session): Promise<ServerIdentity | undefined> {
+/** @returns the functions that this user of the server may not call. */
+export async function hiddenFunctions(session: Session): Promise<readonly IdentityFunction[]> {
+  const identity = await identityOf(session);
+  return (Object.keys(identitySql) as IdentityFunction[]).filter((name) => !(name in identity));
+}
+
+async function called(
+  session: Session,
+  names: readonly IdentityFunction[],
+): Promise<ServerIdentity | undefined> {
+  const text = `select ${names.map((name) => `${identitySql[name]} as ${name}`).join(', ')}`;
   try {
-    return (await session.query({ text: identitySql })).rows[0];
+    return (await session.query({ text })).rows[0];
   } catch (error) {
     if (error instanceof pg.DatabaseError) return undefined;
     throw error;
