@@ -23,6 +23,8 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Keeps the data here, and after {@link Postgres.stop}; the default is removed then. */
   readonly directory?: string;
+  /** Of a coordinator, on Citus. */
+  readonly workers?: number;
 }
 
 /** What a test may do with a cluster that other tests use at the same time. */
@@ -43,6 +45,8 @@ export interface Postgres extends SharedPostgres {
   readonly directory: string;
   /** Of the postmaster; the last one while the cluster is down. */
   readonly pid: number;
+  /** Of this postmaster and those of its workers. */
+  readonly pids: readonly number[];
   /** Ends it and removes the data; where the directory is the caller's, cleanly, and the data stays. */
   stop(): Promise<void>;
   /** SIGKILL to every process at once. Data and port are kept. */
@@ -83,7 +87,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   // Data that was copied from a coordinator names the workers of that one.
   const isCopy = options.directory !== undefined;
   const worker = () => startServer({ settings }, []);
-  const workers = isCopy ? [] : await Promise.all([worker(), worker()]);
+  const count = isCopy ? 0 : (options.workers ?? 2);
+  const workers = await Promise.all(Array.from({ length: count }, worker));
   return startServer({ ...options, settings }, workers);
 }
 
@@ -116,6 +121,13 @@ async function startServer(
     end(server);
     await exited;
   };
+  const kill = async () => {
+    if (hasExited(server)) return;
+    const children = freeze(server);
+    await halt(() => [pidOf(server), ...children].map((pid) => killIfAlive(pid)));
+    // What still ends holds the shared memory, with which no other server starts on the data.
+    while (children.some(isRunning)) await pause(pollMs);
+  };
   await up();
 
   return {
@@ -127,18 +139,17 @@ async function startServer(
     get pid() {
       return pidOf(server);
     },
+    get pids() {
+      return [pidOf(server), ...workers.map(({ pid }) => pid)];
+    },
     async stop() {
-      await halt((running) => running.kill(scratch === undefined ? 'SIGINT' : 'SIGQUIT'));
+      // Nothing is left of what it does not write down, so a busy machine may as well end it.
+      if (scratch === undefined) await halt((running) => running.kill('SIGINT'));
+      else await halt((running) => running.kill('SIGQUIT')).catch(kill);
       await Promise.all(workers.map((worker) => worker.stop()));
       if (scratch !== undefined) remove(scratch);
     },
-    async kill() {
-      if (hasExited(server)) return;
-      const children = freeze(server);
-      await halt(() => [pidOf(server), ...children].map((pid) => killIfAlive(pid)));
-      // What still ends holds the shared memory, with which no other server starts on the data.
-      while (children.some(isRunning)) await pause(pollMs);
-    },
+    kill,
     async restart() {
       await halt((running) => running.kill('SIGINT'));
       server = boot();
