@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { engineOf, type Place } from '../support/engines.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -103,8 +103,14 @@ test('no secret is in the files, the write-ahead log or the statement log of Pos
   const engine = engineOf('postgres');
   const place = { databaseUrl: await cluster.createDatabase(), dataDir: temporaryDirectory(t) };
   const written = await runVault(t, place);
-  await engine.run(place, 'checkpoint');
-  const found = scan(written, [cluster.directory, place.dataDir]);
+  const directories: string[] = [];
+  for (const databaseUrl of [cluster.url, ...cluster.workers]) {
+    const server = { ...place, databaseUrl };
+    await engine.run(server, 'checkpoint');
+    const [row] = await engine.run(server, 'show data_directory');
+    directories.push(dirname(String(row?.['data_directory'])));
+  }
+  const found = scan(written, [...directories, place.dataDir]);
   for (const kind of [/\/base\//, /\/pg_wal\//, /\/server\.log$/]) {
     for (const text of written.traffic.open) {
       const where = found.filter((one) => one.text === text).map((one) => one.place);

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { publishedIn } from '../../src/api/openapi/published-operation.ts';
 import { shapes } from '../../src/store/tables.ts';
+import { notOnCitus } from '../support/citus-cluster.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { runExamples } from '../support/example-story.ts';
 import { verifyLog } from '../support/rows.ts';
@@ -152,7 +153,11 @@ function isRefused({ status, text }: Received): boolean {
 }
 
 onBothEngines('Room to read and delete', (engine) => {
-  test('every operation is refused while room is short, or stores no more', async (t) => {
+  test('every operation is refused while room is short, or stores no more', {
+    skip:
+      engine.name === 'postgres' &&
+      notOnCitus('it fills the disk with a trigger, which distributed tables do not have'),
+  }, async (t) => {
     const short = await (engine.name === 'sqlite' ? shortOfDisk : shortOfPostgres)(t, engine);
     if (short === undefined) return t.diagnostic('no small disk may be mounted here: not tested');
     const { vault, sendShort } = short;

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { createProxyFinder, type FoundProxy } from '../../src/proxies/find.ts';
 import { createQuarantine } from '../../src/rules/quarantine.ts';
+import { notOnCitus } from '../support/citus-cluster.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
 import { publicEnvironment } from '../support/proxy-calls.ts';
@@ -164,7 +165,9 @@ onBothEngines('the proxy of a call', (engine) => {
     assert.equal(await own.byKey(kept, origin), undefined);
   });
 
-  test('is refused with an alert when any of its columns was altered in the database', async (t) => {
+  test('is refused with an alert when any of its columns was altered in the database', {
+    skip: notOnCitus('its tables take no update that joins those of another column'),
+  }, async (t) => {
     const vault = await startVault(t, engine, { environment: publicEnvironment });
     const tenant = await newTenant(vault);
     const other = await createProxy(tenant);

@@ -123,6 +123,10 @@ const acrossTenants: readonly {
     is: /^select tenant_id from tenants where deleted_at is null and created_at <= .+ order by created_at, tenant_id/,
     why: 'the tenants whose keys have reached their age, for a job that then goes through them one by one',
   },
+  {
+    is: /^select tenant_id from key_rotations where purpose in \(.+\) and started_at > \S+$/,
+    why: 'the tenants whose keys were renewed since, which the query before leaves out',
+  },
   { is: /^insert into logs select \* from logs where false/, why: 'a probe, which writes no row' },
 ];
 
@@ -151,7 +155,8 @@ const facts: Readonly<Record<EngineName, Facts>> = {
       where t.relnamespace = 'public'::regnamespace`,
     tables: `select relname as "table" from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`,
-    counting: `select relname as name from pg_class where relkind = 'S'
+    counting: `select relname as name from pg_class
+      where relkind = 'S' and relnamespace = 'public'::regnamespace
       union all select attname from pg_attribute where attidentity <> ''`,
   },
 };

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { creation, token } from '../support/changes.ts';
+import { notOnCitus } from '../support/citus-cluster.ts';
 import { engineOf } from '../support/engines.ts';
 import { sharedPostgres, startPostgres } from '../support/postgres.ts';
 import { run, startPair, until } from '../support/standby.ts';
@@ -37,7 +38,9 @@ test('a host that cannot be reached is passed over', async (t) => {
   assert.deepEqual(await store.commit(creation(token('a'))), {});
 });
 
-test('hosts with different data are refused at the start, and nothing is changed', async (t) => {
+test('hosts with different data are refused at the start, and nothing is changed', {
+  skip: notOnCitus('its databases have the tables before the start'),
+}, async (t) => {
   const other = await startPostgres();
   t.after(() => other.stop());
   const url = await (await sharedPostgres()).createDatabase(t);
@@ -51,6 +54,16 @@ test('hosts with different data are refused at the start, and nothing is changed
   await assert.rejects(open(t, withHosts(url, hosts)), {
     name: 'DatabaseServerError',
     message: /names servers with different data: .* Name one primary and its standbys\.$/,
+  });
+  // A managed service may hide the timeline, and not what tells servers with different data apart.
+  const user = `managed_${pathname.slice(-8)}`;
+  for (const one of [url, `${other.url.replace(/\/postgres$/, '')}${pathname}`]) {
+    await run(one, `create role ${user} login`);
+    await run(one, 'revoke execute on function pg_walfile_name(pg_lsn) from public');
+  }
+  await assert.rejects(open(t, withHosts(url, hosts).replace('//strongroom@', `//${user}@`)), {
+    name: 'DatabaseServerError',
+    message: /names servers with different data/,
   });
   assert.deepEqual(await run(url, "select 1 from pg_tables where schemaname = 'public'"), []);
 });
@@ -66,7 +79,9 @@ test('a database whose transactions are read-only is refused at the start', asyn
   });
 });
 
-test('a server that stops accepting writes is left, and used again when it does', async (t) => {
+test('a server that stops accepting writes is left, and used again when it does', {
+  skip: notOnCitus('a setting made in another database does not reach the workers'),
+}, async (t) => {
   const place = await engine.place(t);
   const { databaseUrl = '' } = place;
   const name = new URL(databaseUrl).pathname.slice(1);
@@ -88,7 +103,9 @@ test('a server that stops accepting writes is left, and used again when it does'
   assert.deepEqual(await store.commit(creation(token('c'))), {});
 });
 
-test('of a promoted server and the old primary that came back, only the promoted one is used', async (t) => {
+test('of a promoted server and the old primary that came back, only the promoted one is used', {
+  skip: notOnCitus('both coordinators write to the same workers'),
+}, async (t) => {
   const pair = await startPair(t);
   const both = [pair.primary, pair.standby];
   const database = await pair.createDatabase();

@@ -11,6 +11,13 @@ export const workersVariable = 'TEST_CITUS_WORKERS';
 
 export const isCitus = (): boolean => process.env[citusVariable] === 'on';
 
+/**
+ * For the option `skip` of a test whose set-up only PostgreSQL has.
+ * @param why the test does not apply, as the run says it.
+ */
+export const notOnCitus = (why: string): string | false =>
+  isCitus() && `does not apply on Citus: ${why}`;
+
 /** Few shards, because every test has a database of its own. */
 export const citusSettings = {
   shared_preload_libraries: 'citus',

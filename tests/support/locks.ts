@@ -21,11 +21,16 @@ export async function holdWrites(t: Lender, engine: Engine, place: Place): Promi
 
 /** Takes a lock on PostgreSQL, such as `tokens in access exclusive mode`. */
 export async function lockTable(t: Lender, place: Place, lock: string): Promise<Release> {
+  return hold(t, place, `lock table ${lock}`);
+}
+
+/** Takes what a statement locks on PostgreSQL, such as `select 1 from tokens for update`. */
+export async function hold(t: Lender, place: Place, statement: string): Promise<Release> {
   const client = new pg.Client({ connectionString: place.databaseUrl });
   await client.connect();
   const release = () => client.end();
   t.after(release);
   await client.query('begin');
-  await client.query(`lock table ${lock}`);
+  await client.query(statement);
   return release;
 }

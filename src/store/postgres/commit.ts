@@ -1,4 +1,4 @@
-/** A commit lane on PostgreSQL: one connection, one statement per group, one log stream. */
+/** Commits groups over one connection: one statement for each group, one log stream. */
 import pg from 'pg';
 import { VaultError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
@@ -18,13 +18,14 @@ import {
   isExpected,
   isLockLost,
   isLogTaken,
+  isWorkerLost,
   mayBeOfOne,
 } from './failure.ts';
 import { independentGroups, independentGroupsByTenant } from './independent-groups.ts';
 import type { Session } from './session.ts';
 import { createStatements } from './statement.ts';
 
-interface Committer {
+export interface Committer {
   readonly commit: CommitGroup;
   close(): Promise<void>;
 }
@@ -84,7 +85,8 @@ export function createPostgresCommitter(
         continuation.blocks.flatMap(({ previous, block }) => chainBlock(previous, block)),
       );
     } catch (error) {
-      if (error instanceof pg.DatabaseError && (await outlived(open, error))) throw error;
+      const isCertain = error instanceof pg.DatabaseError && !isWorkerLost(error);
+      if (isCertain && (await outlived(open, error))) throw error;
       discard(open);
       throw uncertain(error instanceof Error ? error.message : 'commit failed', error);
     }

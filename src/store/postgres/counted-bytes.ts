@@ -149,6 +149,9 @@ interface CeilingCheckParts {
  * Conditions of the statement: it takes the locks, writes the counters, and compares them with the ceilings, in this
  * order. What one change removes makes room for it. Of several changes, one that stores less would let through another
  * that stores more: their statement fails instead, and each change is tried alone.
+ *
+ * Citus does inner queries in their order on the coordinator, and what is around them on any machine. So the lock is
+ * an inner query too: otherwise each writer would take it on another machine, and after the comparison.
  */
 export function ceilingConditions({ given, gone, counters, isOfOne }: CeilingCheckParts): string[] {
   const [, tenants, applications] = given;
@@ -158,7 +161,7 @@ export function ceilingConditions({ given, gone, counters, isOfOne }: CeilingChe
   );
   const sum = `(${['0', ...lost].join(' + ')})::bigint`;
   return [
-    `lock_stored_bytes(${tenants}, ${applications})`,
+    `(select lock_stored_bytes(${tenants}, ${applications}))`,
     `(select count(*) from ${counters}) >= 0`,
     `(select bool_and(check_stored_bytes_of(c.quota, c.tenant, c.application,
       ${isOfOne ? `c.most, c.added - ${sum}` : `c.most - ${sum}, c.added`}))

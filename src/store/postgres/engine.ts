@@ -20,10 +20,11 @@ import { impossible, unavailable } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { createDiskState } from './disk-state.ts';
 import { checkDistributable, distributeTables, isDistributed } from './distribution.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, isLockLost, isWorkerLost } from './failure.ts';
 import { Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
 import { Servers, type SessionParameters } from './servers.ts';
+import { commitSideBySide } from './side-by-side-commits.ts';
 import { checkServers } from './start.ts';
 import { watchSilence } from './watch.ts';
 
@@ -153,9 +154,15 @@ function createEngine(
   });
   const stopWatching = watchSilence(servers);
   const query = async (text: string, values: unknown[], name?: string) => {
+    const config = name === undefined ? { text, values } : { name, text, values };
     try {
-      return (await pool.query(name === undefined ? { text, values } : { name, text, values }))
-        .rows;
+      return (await pool.query(config)).rows;
+    } catch (error) {
+      if (!isWorkerLost(error)) throw failureOf(error);
+    }
+    // The coordinator connects to the worker again, which may only have restarted.
+    try {
+      return (await pool.query(config)).rows;
     } catch (error) {
       throw failureOf(error);
     }
@@ -173,7 +180,10 @@ function createEngine(
   };
   const room = createDiskState(options.clock);
   const committers = Array.from({ length: lanes }, () =>
-    createPostgresCommitter(connecting(findByKey), { ...options, room }, isSpread),
+    commitSideBySide(
+      () => createPostgresCommitter(connecting(findByKey), { ...options, room }, isSpread),
+      isSpread,
+    ),
   );
   const commitGroup: CommitGroup = async (...group) => {
     const free = committers.pop();
@@ -237,7 +247,21 @@ function createEngine(
   };
 }
 
+/** Deadlocks with servers that are at work after which a start fails. */
+const migrationTriesMax = 10;
+
 async function migrate(servers: Servers, migrations: readonly Migration[]): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await migrateOnce(servers, migrations);
+    } catch (error) {
+      // Nothing was done. Citus ends the youngest transaction of a deadlock, which is this one.
+      if (!isLockLost(error) || tries === migrationTriesMax) throw error;
+    }
+  }
+}
+
+async function migrateOnce(servers: Servers, migrations: readonly Migration[]): Promise<void> {
   const session = await servers.connect({ statement_timeout: statementTimeoutMs });
   const run = async (text: string, values: unknown[] = []) =>
     (await session.query({ text, values })).rows;
@@ -247,8 +271,15 @@ async function migrate(servers: Servers, migrations: readonly Migration[]): Prom
     await run(createVersionTable(types));
     const [row] = await run(selectState);
     const pending = pendingStatements(stateOf(row), types, migrations);
-    // Together, because each of them alone would cross the network and back.
-    await run([...pending, 'commit'].join('; '));
+    const ask = async (text: string) => ({ rows: await run(text) });
+    if (pending.length > 0 && (await isDistributed(ask))) {
+      // Citus passes the text that it gets on to each machine, which takes one statement at a time.
+      for (const statement of pending) await run(statement);
+      await run('commit');
+    } else {
+      // Together, because each of them alone would cross the network and back.
+      await run([...pending, 'commit'].join('; '));
+    }
   } finally {
     // Closing the connection rolls back what was not committed.
     await session.close();

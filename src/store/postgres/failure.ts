@@ -58,6 +58,19 @@ export function isLockLost(error: unknown): boolean {
   return error instanceof pg.DatabaseError && lockLost.has(error.code ?? '');
 }
 
+/** Of a Citus coordinator, as its own error, about a connection to a worker. */
+const workerLost =
+  /connection marked as essential|connection to the remote node|connection not open|lost connection/;
+
+/**
+ * True where a coordinator lost a worker. The worker may have committed what it was sent last, and the coordinator
+ * connects again for the next statement.
+ */
+export function isWorkerLost(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError) || endsSession(error)) return false;
+  return /^08/.test(error.code ?? '') || workerLost.test(error.message);
+}
+
 /** True for an error that undid the statement and may be about no more than one change of it. */
 export function mayBeOfOne(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !ofTheServer.test(error.code ?? '');

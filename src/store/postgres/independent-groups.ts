@@ -33,8 +33,14 @@ export function independentGroupsByTenant(changes: readonly FlatChange[]): FlatC
   ).flat();
 }
 
-/** On a database of several machines a statement stays within one tenant, whose trouble is no other's. */
-function tenantOf({ entries: [entry], operations: [operation] }: FlatChange): SqlValue | undefined {
+/**
+ * The tenant whose rows a change has. On a database of several machines a statement stays within one, whose trouble
+ * is no other's.
+ */
+export function tenantOf({
+  entries: [entry],
+  operations: [operation],
+}: FlatChange): SqlValue | undefined {
   if (entry) return entry.tenant_id;
   if (operation === undefined) return undefined;
   const { table, action, values } = operation;

@@ -5,6 +5,7 @@ import { day, hour, minute, parseInstant } from '../../../src/base/clock.ts';
 import { batchesPerTurn, workOff } from '../../../src/runtime/jobs/batches.ts';
 import { duePages } from '../../../src/store/queries/due-tenants.ts';
 import { shapes } from '../../../src/store/tables.ts';
+import { notOnCitus } from '../../support/citus-cluster.ts';
 import { type Engine, engineOf, onBothEngines } from '../../support/engines.ts';
 import { runJob } from '../../support/jobs.ts';
 import { signCheckpoints } from '../../support/logs.ts';
@@ -103,7 +104,9 @@ const until = parseInstant(4_000_000_000_000);
 const expiry = { table: 'tokens', column: 'expires_at', until } as const;
 
 onBothEngines('rows of no tenant', (engine) => {
-  test('do not hide what is due behind them, however many there are, and are reported', async (t) => {
+  test('do not hide what is due behind them, however many there are, and are reported', {
+    skip: notOnCitus('its tables do not take the statements that write such rows'),
+  }, async (t) => {
     const { vault, harmed, other, write } = await prepare(t, engine);
     for (const tenant of [harmed, other]) await expiring(tenant, 'due-1');
     await write(orphans(engine, 7));
@@ -121,7 +124,9 @@ onBothEngines('rows of no tenant', (engine) => {
     assert.deepEqual([await idsOf(harmed), await idsOf(other)], [[], []]);
   });
 
-  test('of a tenant whose id is not there either, are reported', async (t) => {
+  test('of a tenant whose id is not there either, are reported', {
+    skip: notOnCitus('its tables do not take the statements that write such rows'),
+  }, async (t) => {
     const { vault, harmed, write } = await prepare(t, engine);
     const key = await harmed.application({ type: 'public', permissions: ['token:create'] });
     await harmed.send('POST', '/sessions', { key });
