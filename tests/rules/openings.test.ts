@@ -296,6 +296,7 @@ suite('what opens', () => {
       'match webhooks: src/webhooks/subscriptions.ts',
       'not a name: job: src/access/keyrings/vault-keys.ts',
       'rotate keys: src/access/keyrings/rotate-root.ts',
+      'rotate keys: src/access/keyrings/rotation-lock.ts',
       'rotate tenant keys: src/runtime/jobs/reseal-rows.ts',
       'run reactor calls: src/reactors/calls/take-run.ts',
       'sign deliveries: src/webhooks/deliveries/signing-key.ts',
