@@ -81,7 +81,8 @@ export function isOwnBlock({ keyring }: Keys, block: LogBlock): boolean {
 
 function tenantsOf({ entries }: Change): Iterable<TenantId> {
   const [{ tenant_id: first }] = entries;
-  return entries.every(({ tenant_id }) => tenant_id === first)
+  // Nearly every change has one entry.
+  return entries.length === 1 || entries.every(({ tenant_id }) => tenant_id === first)
     ? [first]
     : new Set(entries.map(({ tenant_id }) => tenant_id));
 }

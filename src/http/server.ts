@@ -79,7 +79,7 @@ export function createServer(options: ServerOptions): HttpServer {
     shares: createShares(),
     keyOf: (sent) => headers.read(sent, 'api-key'),
   });
-  const admission = createAdmission({ ...options, headers });
+  const admission = createAdmission(options);
   const { streaming } = transport;
   const handlerOf = createHandling({ ...options, headers, admission, streaming });
   transport.divert(

@@ -120,13 +120,14 @@ export function createTransport(options: TransportOptions): Transport {
   /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const address = addressOf(request);
-    const context = new RequestContext({ request, response, address, ...toEnd });
+    const apiKey = keyOf(request.headers);
+    const context = new RequestContext({ request, response, address, apiKey, ...toEnd });
     const begun = performance.now();
     begin(context);
     let release = nothing;
     let isWaiting = true;
     const withdraw = shares.enter(
-      new ClientOfExchange(context, keyOf(request.headers)),
+      new ClientOfExchange(context),
       (share) => {
         isWaiting = false;
         release();
@@ -334,19 +335,21 @@ const nothing = () => undefined;
 
 /** The client of a request, for which the request waits while its body arrives and while its response leaves. */
 class ClientOfExchange implements RequestClient {
-  readonly key: string | undefined;
   readonly #context: RequestContext;
   /** That its connection had read by then; of a request without a body nothing more is read. */
   readonly #bytesReadBefore: number;
 
-  constructor(context: RequestContext, key: string | undefined) {
-    this.key = key;
+  constructor(context: RequestContext) {
     this.#context = context;
     this.#bytesReadBefore = hasBody(context.request) ? context.request.socket.bytesRead : 0;
   }
 
   get address(): string {
     return this.#context.address;
+  }
+
+  get key(): string | undefined {
+    return this.#context.apiKey;
   }
 
   get url(): string | undefined {

@@ -142,9 +142,9 @@ async function commitDecision<R>(
 ): Promise<R> {
   const { store } = performing;
   let conflict: Precondition | undefined;
-  const inVain: OpenedBinding[] = [];
+  let inVain: readonly OpenedBinding[] = nothingOpened;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const decision = await decided(performing, () => decide(conflict), { slot, inVain });
+    const decision = await decided(performing, decide, { conflict, slot, inVain });
     const { effect, row } = decision;
     if ('refusal' in effect) {
       // A refused request may have succeeded before. In that case it is not logged as an attempt.
@@ -155,12 +155,18 @@ async function commitDecision<R>(
     }
     const { change } = effect;
     assert(change || !row, 'a call under an idempotency key has a first commit');
-    const outcome = change ? await commitAccounted(performing, decision, change) : committed;
+    let outcome = committed;
+    try {
+      if (change) outcome = await store.commit(row ? withReply(change, row) : change);
+    } catch (error) {
+      if (change && isWithoutRoom(error)) await commitRefused(performing, decision, change);
+      throw error;
+    }
     if (outcome.conflict === undefined) {
       return 'reply' in effect ? effect.reply : reachOut(performing, effect, { slot, begun: row });
     }
     conflict = outcome.conflict;
-    inVain.push(...decision.opened);
+    inVain = [...inVain, ...decision.opened];
     const stored = await slot?.stored();
     if (stored) return stored;
     await backOff(decisions);
@@ -191,19 +197,19 @@ interface FailedDecision extends Omit<Refused, 'refusal'> {
  */
 async function decided<R, E extends Effect<R>>(
   performing: Performing,
-  decide: () => Promise<E>,
-  { slot, begun, inVain }: Deciding<R>,
+  decide: (conflict: Precondition | undefined) => Promise<E>,
+  { conflict, slot, begun, inVain }: Deciding<R>,
 ): Promise<AccountedDecision<E>> {
   const loop = 'route' in performing ? performing.actor.origin.loop : undefined;
   try {
-    const effect = withLoop(await decide(), loop);
+    const effect = withLoop(await decide(conflict), loop);
     if ('refusal' in effect) {
       reopen(performing, inVain);
       return refusing(withAbandonedOpenings(performing, effect));
     }
     const row = slot?.rowOf('reply' in effect ? effect.reply : undefined, begun);
     const { actor } = performing;
-    if (!actor?.application) return { effect, row, opened: [] };
+    if (!actor?.application) return { effect, row, opened: nothingOpened };
     const opened = actor.openings.known;
     requireAccounted(actor, effect.change?.entries ?? []);
     if (inVain.length === 0) return { effect, row, opened };
@@ -218,6 +224,7 @@ async function decided<R, E extends Effect<R>>(
 }
 
 interface Deciding<R> {
+  readonly conflict: Precondition | undefined;
   readonly slot: ReplySlot<R> | undefined;
   /** The row that was stored when the request began. */
   readonly begun?: Row<'replies'> | undefined;
@@ -239,28 +246,23 @@ async function commitAbandoned(
   if (first) await performing.store.commit({ entries: [first, ...others] });
 }
 
-const refusing = <E>(effect: E) => ({ effect, row: undefined, opened: [] });
+const nothingOpened: readonly OpenedBinding[] = [];
+
+const refusing = <E>(effect: E) => ({ effect, row: undefined, opened: nothingOpened });
 
 /**
- * If the store has no room for the change, the log still records what was opened for it and what was refused.
- * @throws VaultError from the store; see {@link isWithoutRoom}.
+ * If the store has no room for the change, see {@link isWithoutRoom}, the log still records what was opened for it and
+ * what was refused.
  */
-async function commitAccounted(
+async function commitRefused(
   performing: Performing,
-  { row, opened }: Omit<AccountedDecision<unknown>, 'effect'>,
+  { opened }: Pick<AccountedDecision<unknown>, 'opened'>,
   change: Change,
-): Promise<CommitOutcome> {
-  const { store } = performing;
-  try {
-    return await store.commit(row ? withReply(change, row) : change);
-  } catch (error) {
-    if (!isWithoutRoom(error)) throw error;
-    const refused = change.entries.filter(({ result }) => result !== 'success');
-    reopen(performing, opened);
-    const [first, ...others] = [...refused, ...entriesOfAbandoned(performing, refused)];
-    if (first) await store.commit({ entries: [first, ...others] });
-    throw error;
-  }
+): Promise<void> {
+  const refused = change.entries.filter(({ result }) => result !== 'success');
+  reopen(performing, opened);
+  const [first, ...others] = [...refused, ...entriesOfAbandoned(performing, refused)];
+  if (first) await performing.store.commit({ entries: [first, ...others] });
 }
 
 /** A quota or the disk leaves no room for the change. Log entries are written nevertheless. */
@@ -304,7 +306,7 @@ function withLoop<E extends { readonly change?: Change }>(effect: E, loop: strin
     : { ...effect, change: { ...change, loop } };
 }
 
-const committed = { conflict: undefined };
+const committed: CommitOutcome = {};
 
 async function backOff(decisions: number): Promise<void> {
   if (decisions > 0) await timeout(Math.min(2 ** decisions, backoffMsMax));
@@ -329,11 +331,11 @@ async function reachOut<R>(
     await commitAbandoned(performing, []);
     throw error;
   });
-  const inVain: OpenedBinding[] = [];
+  let inVain: readonly OpenedBinding[] = nothingOpened;
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const decision = await decided(performing, () => decide(conflict), { slot, begun, inVain });
-    const { effect: outcome } = decision;
+    const decision = await decided(performing, decide, { conflict, slot, begun, inVain });
+    const { effect: outcome, row } = decision;
     const { change } = outcome;
     if ('refusal' in outcome) {
       const { remove } = change;
@@ -341,9 +343,14 @@ async function reachOut<R>(
       await store.commit(freed ? { ...change, remove: { ...remove, replies: [freed] } } : change);
       throw outcome.refusal;
     }
-    ({ conflict } = await commitAccounted(performing, decision, change));
+    try {
+      ({ conflict } = await store.commit(row ? withReply(change, row) : change));
+    } catch (error) {
+      if (isWithoutRoom(error)) await commitRefused(performing, decision, change);
+      throw error;
+    }
     if (conflict === undefined) return outcome.reply;
-    inVain.push(...decision.opened);
+    inVain = [...inVain, ...decision.opened];
     await backOff(decisions);
   }
   await commitAbandoned(performing, inVain);

@@ -28,19 +28,21 @@ export function requireLivingKeys(tenants: Pick<Tenants, 'known' | 'find'>): Com
   };
 }
 
-function writtenIn(change: Change): readonly ChangedRows[] {
-  const { insert, replace, reseal, refingerprint } = change;
-  return [insert, replace, reseal, refingerprint].filter(
-    (rows) => rows !== undefined,
-  ) as ChangedRows[];
-}
+const writing = ['insert', 'replace', 'reseal', 'refingerprint'] as const;
 
+/** Every commit asks this, even that of a read. */
 function writesSealedRows(change: Change): boolean {
-  return writtenIn(change).some((rows) => sealedNames.some((table) => rows[table]?.length));
+  for (const action of writing) {
+    const rows = change[action] as ChangedRows | undefined;
+    if (rows && sealedNames.some((table) => rows[table]?.length)) return true;
+  }
+  return false;
 }
 
 function checked(change: Change, tenants: readonly Tenant[]): Change {
-  for (const rows of writtenIn(change)) {
+  for (const action of writing) {
+    const rows = change[action] as ChangedRows | undefined;
+    if (rows === undefined) continue;
     for (const table of sealedNames) {
       for (const row of rows[table] ?? []) requireLiving(tenants, table, row);
     }

@@ -7,13 +7,11 @@ import { type Effect, perform } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
-import type { ServiceHeaders } from '../protocol/headers.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import type { Route } from '../protocol/route.ts';
 import type { Holder, Sender } from './rate-limit.ts';
 
 export interface RequestAdmissionOptions {
-  readonly headers: ServiceHeaders;
   readonly authenticate: Authenticate;
   readonly store: Store;
   readonly clock: Clock;
@@ -35,9 +33,7 @@ export interface RequestAdmission {
 }
 
 export function createAdmission(options: RequestAdmissionOptions): RequestAdmission {
-  const { headers, authenticate, store, clock } = options;
-
-  const keyOf = (context: RequestContext) => headers.read(context.headers, 'api-key');
+  const { authenticate, store, clock } = options;
 
   function refusalOf(route: Admitted, caller: Caller): Effect | undefined {
     const { permission, alternative, kinds } = route;
@@ -73,11 +69,11 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
   return {
     senderOf: (context) => ({
       address: context.address,
-      key: keyOf(context),
+      key: context.apiKey,
       holder: context.caller,
     }),
     admit: (route, context, count) => {
-      const caller = authenticate(keyOf(context), originOf(context));
+      const caller = authenticate(context.apiKey, originOf(context));
       if (!(caller instanceof Promise)) {
         context.share?.settle(caller);
         return permitted(route, caller, count);

@@ -177,7 +177,17 @@ export function createShares(now = () => performance.now()): Shares {
       const holder = key === undefined ? undefined : holders.get(key);
       return admission.enter(partyOf(holder, client), {
         begin: (admitted) =>
-          begin(new ShareOfRequest({ admitted, client, holder, slowClients, settle, admission })),
+          begin(
+            new ShareOfRequest({
+              admitted,
+              client,
+              holder,
+              slowClients,
+              settle,
+              admission,
+              watched: slowClients.watch(admitted, client),
+            }),
+          ),
         refuse: (refusal) => refuse(refused(refusal)),
       });
     },
@@ -206,13 +216,14 @@ function isCrowded(party: Party): boolean {
   return false;
 }
 
-interface ShareOptions {
+interface ShareUnderWay {
   readonly admission: FairAdmission;
   readonly admitted: AdmittedEntrant;
   readonly client: RequestClient;
   /** As far as it was known before. */
   readonly holder: ShareHolder | undefined;
   readonly slowClients: SlowClients;
+  readonly watched: Watched;
   readonly settle: (
     admitted: AdmittedEntrant,
     client: RequestClient,
@@ -226,17 +237,16 @@ class ShareOfRequest implements RequestShare {
    * Until the request is over. Timers of its connection keep the share, by the request they were set in; with it they
    * would keep the request, its body and its response, until V8 takes them for old.
    */
-  #underWay: (ShareOptions & { readonly watched: Watched }) | undefined;
+  #underWay: ShareUnderWay | undefined;
   #hasLeft = false;
   #isDone = false;
   readonly #admission: FairAdmission;
   #partRows: PartRows | undefined;
 
-  constructor(options: ShareOptions) {
-    const { admitted, client, slowClients, admission } = options;
-    this.#admitted = admitted;
-    this.#admission = admission;
-    this.#underWay = { ...options, watched: slowClients.watch(admitted, client) };
+  constructor(underWay: ShareUnderWay) {
+    this.#admitted = underWay.admitted;
+    this.#admission = underWay.admission;
+    this.#underWay = underWay;
   }
 
   charge(ms: number): void {

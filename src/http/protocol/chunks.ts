@@ -7,10 +7,12 @@ import { ChunkCount } from '../../base/small-chunks.ts';
  * is discarded.
  */
 export class RequestOfChunks extends nodeHttp.IncomingMessage {
-  readonly #count = new ChunkCount();
+  #count: ChunkCount | undefined;
 
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-    if (chunk !== null && !this.#count.mayTake(chunk)) {
+    if (chunk === null) return super.push(chunk, encoding);
+    this.#count ??= new ChunkCount();
+    if (!this.#count.mayTake(chunk)) {
       this.socket.destroy();
       return false;
     }

@@ -39,8 +39,10 @@ export function createServiceHeaders(prefixes: readonly string[]): ServiceHeader
     names.map((name) => [name, lowerPrefixes.map((prefix) => prefix + name)] as const),
   );
   const under = (name: ServiceHeader) => fullNames.get(name) ?? [];
-  const nameIn = (headers: IncomingHttpHeaders, name: ServiceHeader) =>
-    under(name).find((full) => headers[full] !== undefined);
+  const nameIn = (headers: IncomingHttpHeaders, name: ServiceHeader) => {
+    for (const full of under(name)) if (headers[full] !== undefined) return full;
+    return undefined;
+  };
   return {
     read: (headers, name) => {
       const found = nameIn(headers, name);
@@ -56,8 +58,8 @@ export function createServiceHeaders(prefixes: readonly string[]): ServiceHeader
     },
     dialectOf: (headers) => {
       for (const name of spoken) {
-        const place = under(name).findIndex((full) => headers[full] !== undefined);
-        if (place >= 0) return prefixes[place] ?? own;
+        const full = nameIn(headers, name);
+        if (full !== undefined) return prefixes[under(name).indexOf(full)] ?? own;
       }
       return own;
     },

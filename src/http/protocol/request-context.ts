@@ -20,6 +20,8 @@ export interface ExchangeOptions {
   readonly response: ServerResponse;
   /** Network address of the client. */
   readonly address: string;
+  /** The key with which the request was sent. */
+  readonly apiKey: string | undefined;
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
   /** Called when the response leaves before the body has arrived. */
@@ -30,6 +32,7 @@ export class RequestContext {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly address: string;
+  readonly apiKey: string | undefined;
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
   /** The pattern, such as `/tokens/:id`; `undefined` where no route matched. */
@@ -48,10 +51,11 @@ export class RequestContext {
   /** Names, in lower case, and values in turn, as they are written. */
   readonly #headers: string[] = [];
 
-  constructor({ request, response, address, stopping, onEarlyResponse }: ExchangeOptions) {
+  constructor({ request, response, address, apiKey, stopping, onEarlyResponse }: ExchangeOptions) {
     this.request = request;
     this.response = response;
     this.address = address;
+    this.apiKey = apiKey;
     this.method = request.method ?? '';
     this.headers = request.headers;
     this.#stopping = stopping;

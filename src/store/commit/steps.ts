@@ -42,18 +42,24 @@ export function withCommitSteps(
 ): Store {
   const commit = createCommit(store, steps);
   if (onWait === undefined) return { ...store, commit };
-  const before =
-    <A extends readonly unknown[], R>(call: (...given: A) => R) =>
-    (...given: A) => {
-      onWait();
-      return call(...given);
-    };
   return {
     ...store,
-    get: before(store.get) as Store['get'],
-    select: before(store.select) as Store['select'],
-    scan: before(store.scan) as Store['scan'],
-    commit: before(commit),
+    get: (table, key) => {
+      onWait();
+      return store.get(table, key);
+    },
+    select: (query) => {
+      onWait();
+      return store.select(query);
+    },
+    scan: (query) => {
+      onWait();
+      return store.scan(query);
+    },
+    commit: (change) => {
+      onWait();
+      return commit(change);
+    },
   };
 }
 
