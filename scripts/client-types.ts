@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-interface Schema {
+export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly const?: unknown;
@@ -33,7 +33,7 @@ interface Parameter {
   readonly schema: Schema;
 }
 
-interface DescribedOperation {
+export interface DescribedOperation {
   readonly operationId: string;
   readonly summary: string;
   readonly deprecated?: boolean;
@@ -52,11 +52,11 @@ export interface Description {
 }
 
 /** A page, a probe, metrics and the calls of proxies are not called like the other operations. */
-const isLeftOut = (path: string, { deprecated }: DescribedOperation) =>
+export const isLeftOut = (path: string, { deprecated }: DescribedOperation) =>
   deprecated === true || /^\/(?:proxy|metrics|docs|healthz|readyz|ping|openapi\.json)$/.test(path);
 
 /** Attributes that only tell older clients what was removed. */
-const removed = new Set(['privacy', 'request_reactor_id', 'response_reactor_id', 'formula']);
+export const removed = new Set(['privacy', 'request_reactor_id', 'response_reactor_id', 'formula']);
 
 /** What a caller knows better than the document: the value in a token. */
 const generic: Readonly<Record<string, string>> = { Token: 'data' };
@@ -112,21 +112,21 @@ export function clientTypes({ info, paths, components }: Description): string {
   ].join('\n');
 }
 
-function bodyOf({ requestBody }: DescribedOperation): Schema {
+export function bodyOf({ requestBody }: DescribedOperation): Schema {
   const [media] = Object.values(requestBody?.content ?? {});
   return media?.schema.contentSchema ?? media?.schema ?? {};
 }
 
-function replyOf({ responses }: DescribedOperation): Schema[] {
+export function replyOf({ responses }: DescribedOperation): Schema[] {
   const [, response] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
   return Object.values(response?.content ?? {}).map(({ schema }) => schema.contentSchema ?? schema);
 }
 
-function queryOf({ parameters = [] }: DescribedOperation): Parameter[] {
+export function queryOf({ parameters = [] }: DescribedOperation): Parameter[] {
   return parameters.filter((one): one is Parameter => 'in' in one && one.in === 'query');
 }
 
-function reachable(
+export function reachable(
   from: readonly Schema[],
   schemas: Description['components']['schemas'],
 ): Set<string> {
@@ -144,7 +144,7 @@ function reachable(
   return found;
 }
 
-function nameOf($ref: string): string {
+export function nameOf($ref: string): string {
   return $ref.slice($ref.lastIndexOf('/') + 1);
 }
 

@@ -15,9 +15,10 @@ export interface Example {
   readonly code: string;
 }
 
-/** Blocks of TypeScript, also inside a comment. */
-export function examplesIn(path: string, text: string): Example[] {
-  const blocks = text.matchAll(/^([^\S\n]*(?:\* )?)```(?:ts|typescript)\n(.*?)^\1```/gms);
+/** Blocks of code in a language, also inside a comment. */
+export function examplesIn(path: string, text: string, language = 'ts'): Example[] {
+  const block = new RegExp(`^([^\\S\\n]*(?:\\* )?)\`\`\`${language}\\n(.*?)^\\1\`\`\``, 'gms');
+  const blocks = text.matchAll(block);
   return [...blocks].map(({ index, 1: indent = '', 2: code = '' }) => ({
     name: `${path}:${text.slice(0, index).split('\n').length}`,
     code: code
