@@ -75,12 +75,12 @@ export async function resealTokens(
 }
 
 /** Partial updates write fewer indexes than a replacement. */
-type TokenUpdate = 'reseal' | 'refingerprint' | 'replace';
-type RowsByUpdate = Readonly<Record<TokenUpdate, Resealing<'tokens'>[]>>;
+type RowUpdate = 'reseal' | 'refingerprint' | 'replace';
+type RowsByUpdate = Readonly<Record<RowUpdate, Resealing<'tokens'>[]>>;
 
 interface RenewedToken {
   readonly row: Row<'tokens'>;
-  readonly update: TokenUpdate;
+  readonly update: RowUpdate;
   /** All of the token, if those that are stored are under an earlier key. */
   readonly terms?: readonly Row<'search_terms'>[];
 }
@@ -116,7 +116,7 @@ function renewedToken(
 }
 
 /** Partial updates do not count the stored bytes, and fingerprints have 43 or 44 characters. */
-function updateOf(before: Row<'tokens'>, { fingerprint }: Row<'tokens'>): TokenUpdate {
+function updateOf(before: Row<'tokens'>, { fingerprint }: Row<'tokens'>): RowUpdate {
   if (fingerprint === before.fingerprint) return 'reseal';
   return fingerprint?.length === before.fingerprint?.length ? 'refingerprint' : 'replace';
 }

@@ -1,6 +1,7 @@
 /** AWS as Moto, a Python program, plays it: for tests of the root key source `aws-kms`, where it is installed. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { AwsV4Signer } from 'aws4fetch';
 import { nextLook } from './poll.ts';
 import { freePort, type Lender } from './temporary.ts';
 
@@ -14,6 +15,8 @@ export const withoutMoto =
   spawnSync(program, ['--help']).status === 0
     ? false
     : `Moto was not found: pip install 'moto[server]', or name its moto_server in ${variable}`;
+
+export const kmsRegion = 'eu-central-1';
 
 /** Returns its address. */
 export async function startMoto(t: Lender): Promise<string> {
@@ -36,4 +39,38 @@ async function responds(address: string): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** Makes a symmetric key. */
+export async function newKmsKey(
+  address: string,
+): Promise<{ readonly keyId: string; readonly arn: string }> {
+  const { KeyMetadata } = await callKms(address, 'CreateKey', {});
+  const { KeyId, Arn } = KeyMetadata as Record<string, string>;
+  return { keyId: String(KeyId), arn: String(Arn) };
+}
+
+/** One call of the KMS. Moto accepts all credentials. */
+export async function callKms(
+  url: string,
+  action: string,
+  input: object,
+): Promise<Record<string, unknown>> {
+  const signer = new AwsV4Signer({
+    accessKeyId: 'test',
+    secretAccessKey: 'test',
+    url,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/x-amz-json-1.1',
+      'x-amz-target': `TrentService.${action}`,
+    },
+    body: JSON.stringify(input),
+    service: 'kms',
+    region: kmsRegion,
+  });
+  const { headers, body } = await signer.sign();
+  const response = await fetch(url, { method: 'POST', headers, body: body ?? null });
+  const text = await response.text();
+  return text === '' ? {} : JSON.parse(text);
 }

@@ -79,10 +79,11 @@ interface RequestedRotation {
 }
 
 async function rotationBegun(
-  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  { store }: Pick<KeyRotating, 'store'>,
   { tenant: tenant_id, purpose, entry }: RequestedRotation,
 ): Promise<{ readonly change: Change; readonly row: Rotation } | undefined> {
-  const now = clock.now();
+  // The entry is found by the time of the row: see `begun.ts`.
+  const now = entry.created_at;
   const before = await store.get('key_rotations', { tenant_id, purpose });
   if (before && before.phase !== 'finished') return undefined;
   const begun: Omit<Rotation, 'revision'> = {

@@ -3,6 +3,7 @@
  * rotations proceed side by side: no step waits for another tenant.
  */
 
+import { isBegun } from '../../access/key-rotations/begun.ts';
 import { openRotations } from '../../access/key-rotations/open-rotations.ts';
 import {
   activateKeys,
@@ -14,6 +15,7 @@ import {
   removeClaims,
 } from '../../access/key-rotations/rotation.ts';
 import { instantAfter, second } from '../../base/clock.ts';
+import { integrityError } from '../../base/errors.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
 import type { Change } from '../../store/change.ts';
 import { waitMsMax } from '../../store/commit/queue.ts';
@@ -139,6 +141,20 @@ export function rotateTenantKeys(tools: KeyRotationTools): Job {
     return commit(finishRotation(tools, current, { rows_done: done, unreadable }));
   }
 
+  /** @throws VaultError `integrity` for a rotation that the vault did not begin, which is over then. */
+  async function requireBegun(rotation: Rotation): Promise<void> {
+    const { tenant_id: id, purpose } = rotation;
+    const tenant = await tools.tenants.find(id);
+    if (tenant === undefined || (await isBegun(store, tenant, rotation))) return;
+    const at = clock.now();
+    const over = { phase: 'finished', phase_at: at, finished_at: at, until: at } as const;
+    await store.record({ amend: { key_rotations: [amended(rotation, over)] } });
+    throw integrityError(
+      `a rotation of the ${purpose} key of tenant ${id} was begun outside the vault, and is ended`,
+      { altered: { entity: 'keyring', id } },
+    );
+  }
+
   async function step(
     rotation: Rotation,
     open: readonly Rotation[],
@@ -146,7 +162,9 @@ export function rotateTenantKeys(tools: KeyRotationTools): Job {
   ): Promise<boolean> {
     switch (rotation.phase) {
       case 'waiting':
-        return isNext(rotation, open) && commit(await introduceKeys(tools, rotation));
+        if (!isNext(rotation, open)) return false;
+        await requireBegun(rotation);
+        return commit(await introduceKeys(tools, rotation));
       case 'announced':
         return (
           isFollowed(rotation, introducedMs[rotation.purpose]) &&

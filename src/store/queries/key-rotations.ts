@@ -1,16 +1,21 @@
 /** Queries about rotations of tenants' keys. */
+import { sql } from 'kysely';
 import type { TenantId } from '../../base/ids.ts';
+import { isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
-import type { Key, Row } from '../tables.ts';
+import { type Key, type Row, shapes } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 
-/** The latest rotation of each purpose, the oldest first. */
+/** The latest rotation of each purpose, the oldest first, without rows that the vault cannot have written. */
 export function rotationsOf(tenant: TenantId): Query<Row<'key_rotations'>> {
+  const { columns, kinds } = shapes.key_rotations;
+  const numbers = columns.filter((_, place) => kinds[place] === 'integer');
   return (db) =>
     db
       .selectFrom('key_rotations')
       .selectAll()
       .where('tenant_id', '=', tenant)
+      .where(sql.join<boolean>(numbers.map(isSafe), sql` and `))
       .orderBy('started_at')
       .orderBy('purpose');
 }

@@ -6,18 +6,17 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
-import { AwsV4Signer } from 'aws4fetch';
 import { systemClock } from '../../../src/base/clock.ts';
 import { isIntegrityError, VaultError } from '../../../src/base/errors.ts';
 import { pooledRandom } from '../../../src/base/random.ts';
 import { awsKms } from '../../../src/keys/root/aws-kms.ts';
 import { type RootKey, RootKeyError } from '../../../src/keys/root/root-key.ts';
-import { startMoto, withoutMoto } from '../../support/moto.ts';
+import { kmsRegion, newKmsKey, startMoto, withoutMoto } from '../../support/moto.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 const key = createSecretKey(Buffer.alloc(32, 7));
 const context = { vault: 'b6a4f1f2-2b8e-4a26-8d0f-6d2b4ce1a001', tenant: 'a tenant' };
-const region = 'eu-central-1';
+const region = kmsRegion;
 /** Moto accepts all of them. */
 const credentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
 /** No instance of a cloud runs the tests. */
@@ -29,7 +28,7 @@ describe('a root key in AWS KMS', { skip: withoutMoto }, () => {
   const ends: (() => void | Promise<void>)[] = [];
   before(async () => {
     address = await startMoto({ after: (end) => ends.push(end) });
-    keyId = (await newKey(address)).keyId;
+    keyId = (await newKmsKey(address)).keyId;
   });
   after(async () => {
     for (const end of ends) await end();
@@ -60,7 +59,7 @@ describe('a root key in AWS KMS', { skip: withoutMoto }, () => {
   });
 
   it('never asks for a key that a stored row names instead of its own', async (t) => {
-    const { arn } = await newKey(address);
+    const { arn } = await newKmsKey(address);
     const attacker = await open(t, { AWS_KMS_KEY: arn, AWS_KMS_ENDPOINT: address }, credentials);
     const wrapped = await attacker.wrap(key, context);
     assert.equal(wrapped.keyId, arn);
@@ -201,36 +200,6 @@ async function open(
   });
   t.after(() => root.close());
   return root;
-}
-
-async function newKey(address: string): Promise<{ readonly keyId: string; readonly arn: string }> {
-  const { KeyMetadata } = await callKms(address, 'CreateKey', {});
-  const { KeyId, Arn } = KeyMetadata as Record<string, string>;
-  return { keyId: String(KeyId), arn: String(Arn) };
-}
-
-async function callKms(
-  url: string,
-  action: string,
-  input: object,
-): Promise<Record<string, unknown>> {
-  const signer = new AwsV4Signer({
-    accessKeyId: 'test',
-    secretAccessKey: 'test',
-    url,
-    method: 'POST',
-    headers: {
-      'content-type': 'application/x-amz-json-1.1',
-      'x-amz-target': `TrentService.${action}`,
-    },
-    body: JSON.stringify(input),
-    service: 'kms',
-    region,
-  });
-  const { headers, body } = await signer.sign();
-  const response = await fetch(url, { method: 'POST', headers, body: body ?? null });
-  const text = await response.text();
-  return text === '' ? {} : JSON.parse(text);
 }
 
 async function serving(t: TestContext, listener: RequestListener): Promise<string> {
