@@ -11,10 +11,12 @@ import { build } from 'esbuild';
 import { startBrowser, withoutBrowser } from '../support/browser.ts';
 import { clientsOf } from '../support/client.ts';
 import { type ExerciseInput, expected } from '../support/client-exercise.ts';
+import { answer } from '../support/destination.ts';
 import { engineOf } from '../support/engines.ts';
 import { linesOfLog } from '../support/logs.ts';
 import { runProgram } from '../support/programs.ts';
-import { allowing, startReceiver } from '../support/receivers.ts';
+import { startCalled } from '../support/proxy-calls.ts';
+import { startReceiver } from '../support/receivers.ts';
 import { root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -23,13 +25,19 @@ import { revealEverything, startVault, type TestVault } from '../support/vault.t
 
 const ends: (() => unknown)[] = [];
 const lender = { after: (end: () => unknown) => void ends.unshift(end) };
-const receiver = await startReceiver({ after });
+const called = await startCalled({ after });
+const receiver = await startReceiver({ after }, { authority: called.destination.authority });
 let vault: TestVault;
 let program: string;
 
 before(async () => {
+  const paid = answer(402, ['content-type', 'application/json'], '{"paid":false}');
+  called.destination.behave(paid);
   vault = await startVault(lender, engineOf('sqlite'), {
-    environment: allowing(lender, [receiver]),
+    environment: {
+      ...called.environment,
+      STRONGROOM_OUTBOUND_ALLOW: `${called.url.slice('https://'.length)},${receiver.destination.name}`,
+    },
   });
   const { outputFiles } = await build({
     entryPoints: [join(root, 'tests', 'support', 'client-exercise.ts')],
@@ -60,6 +68,7 @@ async function inputOf(): Promise<ExerciseInput> {
   const arrival = receiver.arrivals.find(({ event }) => event.data.token?.id === id);
   assert.ok(arrival);
   await admin.logs.checkpoint();
+  const proxy = await admin.proxies.create({ name: 'p', destination_url: called.url });
   const rule = { ...revealEverything, permissions: ['token:create'] };
   return {
     url: vault.url,
@@ -70,6 +79,7 @@ async function inputOf(): Promise<ExerciseInput> {
     }),
     managementKey: tenant.managementKey,
     number: visa.number,
+    proxyKey: proxy.key,
     webhook: {
       body: arrival.body.toString(),
       headers: arrival.headers,

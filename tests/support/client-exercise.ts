@@ -16,6 +16,7 @@ export interface ExerciseInput {
   readonly publicKey: string;
   readonly managementKey: string;
   readonly number: string;
+  readonly proxyKey: string;
   readonly webhook: {
     readonly body: string;
     readonly headers: Readonly<Record<string, string>>;
@@ -53,6 +54,13 @@ export async function exercise(input: ExerciseInput): Promise<object> {
   await vault.sessions.authorize({ nonce, permissions: ['token:create'] });
   const page = new Strongroom({ url, apiKey: session_key });
   await page.tokens.create({ type: 'token', data: 'from a page' });
+  const charged = await vault.proxy.fetch('/charges', {
+    proxy: input.proxyKey,
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ number: `{{ ${id} | json: '$.number' }}` }),
+  });
+  const charge = (await charged.json()) as { readonly paid: boolean };
   await vault.tokens.delete(id);
   const receipt = await vault.tokens.erasure(id);
   const { public_keys: publicKeys } = await admin.logs.checkpoint();
@@ -65,6 +73,7 @@ export async function exercise(input: ExerciseInput): Promise<object> {
     isSame: token.data?.number === number && detokenized.n === number,
     found: found.length === 1,
     lines: lines.length,
+    charged: [charged.status, charge.paid],
     exported: exported >= 31,
     erased: (await verifyErasureReceipt(receipt, { publicKeys })).id === id,
     intact,
@@ -98,6 +107,7 @@ export const expected = {
   isSame: true,
   found: true,
   lines: 30,
+  charged: [402, false],
   exported: true,
   erased: true,
   intact: true,
