@@ -32,5 +32,5 @@ if (Number(process.versions.node.split('.')[0]) < majorMin) {
   process.env.NODE_COMPILE_CACHE ??= join(here, '../node_modules/.cache/strongroom');
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
   const { runCommand } = await import(commands);
-  process.exitCode = await runCommand(process.argv.slice(2));
+  process.exitCode = await runCommand(process.argv.slice(2), process);
 }

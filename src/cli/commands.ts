@@ -2,6 +2,7 @@
 import { type CommandTable, nameIn, type Selected } from './program.ts';
 import { UsageError } from './terminal/command.ts';
 import { explain } from './terminal/failure.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /** By the words that select them. */
 export const commands: CommandTable = {
@@ -139,31 +140,36 @@ export const commands: CommandTable = {
   },
 };
 
-/** Runs the command that the words select, and gives the exit code. */
-export async function runCommand(words: readonly string[]): Promise<number> {
+/**
+ * Runs the command that the words select.
+ * @returns the exit code; failures are written to standard error.
+ */
+export async function runCommand(words: readonly string[], terminal: Terminal): Promise<number> {
   const name = nameIn(commands, words);
   // The reader of a pipe may have seen enough. A server goes on without one.
-  if (name !== 'serve') process.stdout.on('error', endWithReader);
+  if (name !== 'serve') terminal.stdout.on('error', (error) => endWithReader(error, terminal));
   try {
-    const selected = await select(words);
-    return 'code' in selected ? selected.code : await selected.command.run(selected.flags);
+    const selected = await select(words, terminal);
+    return 'code' in selected
+      ? selected.code
+      : await selected.command.run(selected.flags, terminal);
   } catch (error) {
     const prefix = name === undefined ? 'strongroom' : `strongroom ${name}`;
-    process.stderr.write(`${prefix}: ${explain(error)}\n`);
+    terminal.stderr.write(`${prefix}: ${explain(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
 /** The parser is loaded where there is more to read than the words of a command: a start is quicker without. */
-async function select(words: readonly string[]): Promise<Selected> {
+async function select(words: readonly string[], terminal: Terminal): Promise<Selected> {
   const name = words.join(' ');
   const row = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (row !== undefined) return { name, command: await row.load(), flags: {} };
   const { select: parse } = await import('./select.ts');
-  return parse(commands, words);
+  return parse(commands, words, terminal);
 }
 
-function endWithReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') process.stderr.write(`strongroom: ${explain(error)}\n`);
-  process.exit(error.code === 'EPIPE' ? 0 : 1);
+function endWithReader(error: NodeJS.ErrnoException, terminal: Terminal): void {
+  if (error.code !== 'EPIPE') terminal.stderr.write(`strongroom: ${explain(error)}\n`);
+  terminal.exit(error.code === 'EPIPE' ? 0 : 1);
 }

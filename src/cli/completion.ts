@@ -35,10 +35,10 @@ export function completionOf(table: CommandTable): Command {
       'zsh > ~/.zfunc/_strongroom',
       'fish > ~/.config/fish/completions/strongroom.fish',
     ],
-    run: async ({ SHELL: shell }) => {
+    run: async ({ SHELL: shell }, { stdout }) => {
       const script = typeof shell === 'string' ? scripts[shell] : undefined;
       if (script === undefined) throw new UsageError('the SHELL must be bash, zsh or fish');
-      process.stdout.write(script(await completedOf(table)));
+      stdout.write(script(await completedOf(table)));
       return 0;
     },
   };

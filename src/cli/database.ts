@@ -12,20 +12,23 @@ export const databaseDistribute: Command = {
     json: jsonFlag,
   },
   examples: ['', '--print', '--json'],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     if (flags['print'] === true) {
       const statements = distributionStatements().map(({ statement }) => statement);
-      print(flags, { json: { statements }, line: statements.map((one) => `${one};`).join('\n') });
+      print(terminal, flags, {
+        json: { statements },
+        line: statements.map((one) => `${one};`).join('\n'),
+      });
       return 0;
     }
-    const { databaseUrl } = readConfig();
+    const { databaseUrl } = readConfig(terminal.env);
     if (databaseUrl === undefined) {
       throw new UsageError(
         'the embedded database has one server; set STRONGROOM_DATABASE_URL to that of Citus',
       );
     }
     const tables = (await distribute(databaseUrl)).map(({ table }) => table);
-    print(flags, {
+    print(terminal, flags, {
       json: { tables },
       line:
         tables.length === 0

@@ -26,13 +26,13 @@ export const demo: Command = {
   summary: 'Start a temporary vault, show what it does, and stop.',
   flags: { keep: { kind: 'boolean', meaning: 'keep its data directory' } },
   examples: ['', '--keep'],
-  run: async (flags) => {
+  run: async (flags, { stdout }) => {
+    const say = (line: string) => void stdout.write(`${line}\n`);
     const dataDir = mkdtempSync(join(tmpdir(), 'strongroom-demo-'));
     const managementKey = pooledRandom()(24).toString('hex');
-    const interrupted = new Promise<'interrupted'>((resolve) => {
-      process.once('SIGINT', () => resolve('interrupted'));
-      process.once('SIGTERM', () => resolve('interrupted'));
-    });
+    const { promise: interrupted, resolve } = Promise.withResolvers<'interrupted'>();
+    const interrupt = () => resolve('interrupted');
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
     let running: Running | undefined;
     let destination: DemoDestination | undefined;
     try {
@@ -45,9 +45,11 @@ export const demo: Command = {
           ...destination.environment,
         }),
       );
-      const shown = show(createClient(running.url), managementKey, destination);
+      const call = createClient(running.url);
+      const shown = show({ say, call, management: managementKey, destination });
       return (await Promise.race([shown, interrupted])) === 'interrupted' ? interruptedExit : 0;
     } finally {
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
       await running?.stop();
       destination?.close();
       if (flags['keep'] === true) say(`\nThe vault has stopped. Its data is in ${dataDir}`);
@@ -76,12 +78,18 @@ function createClient(url: string): Call {
   };
 }
 
+interface Demo {
+  readonly say: (line: string) => void;
+  readonly call: Call;
+  /** The management key. */
+  readonly management: string;
+  readonly destination: DemoDestination;
+}
+
 /** The demo, which uses only the public interface. It never prints a number that went in. */
-async function show(
-  call: Call,
-  management: string,
-  { url: provider, notified }: DemoDestination,
-): Promise<void> {
+async function show({ say, call, management, destination }: Demo): Promise<void> {
+  const { url: provider, notified } = destination;
+  const title = (text: string) => say(`\n${text}`);
   title('1. Two applications with the least privilege they need');
   const support = await application(call, management, 'support', ['token:read'], 'mask');
   const payments = await application(call, management, 'payments', everyTokenPermission, 'reveal');
@@ -161,12 +169,4 @@ async function application(
   const rules = [{ description: name, priority: 1, container: '/', permissions, transform }];
   return (await call(management, 'POST', '/applications', { name, type: 'private', rules })).body
     .key;
-}
-
-function title(text: string): void {
-  say(`\n${text}`);
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

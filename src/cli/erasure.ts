@@ -1,5 +1,6 @@
 /** `strongroom erasure verify`: checks, offline, a receipt that data was erased. */
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
 import { viewErasure } from '../audit/erasure.ts';
 import { type ErasureReceipt, openErasure } from '../audit/statements.ts';
@@ -8,6 +9,7 @@ import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { type Command, jsonFlag, print, repeated, required } from './terminal/command.ts';
 import { publicKeyFlag, readTrustedKey } from './terminal/public-key.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /** The exit code for a receipt that is not genuine, as opposed to one that could not be read. */
 const notGenuine = 3;
@@ -22,13 +24,13 @@ export const erasureVerify: Command = {
   },
   flags: { 'public-key': publicKeyFlag, json: jsonFlag },
   examples: ['receipt.json', 'receipt.json --public-key log-key.pem', 'receipt.json --json'],
-  run: async (flags) => {
-    const file = readReceiptFile(required(flags, 'FILE'));
+  run: async (flags, terminal) => {
+    const file = await readReceiptFile(terminal, required(flags, 'FILE'));
     const trusted = repeated(flags, 'public-key').map(readTrustedKey);
     const { receipt, flaw } = examine(file, trusted);
     const public_key = String(file['public_key'] ?? '');
     const isTrusted = trusted.length > 0 && flaw === undefined;
-    print(flags, {
+    print(terminal, flags, {
       json: {
         valid: flaw === undefined,
         flaw: flaw ?? null,
@@ -46,8 +48,8 @@ export const erasureVerify: Command = {
 };
 
 /** @throws VaultError when the file is not a JSON object. */
-function readReceiptFile(name: string): JsonObject {
-  const parsed = parsedJson(readFileSync(name === '-' ? 0 : name, 'utf8'));
+async function readReceiptFile({ stdin }: Terminal, name: string): Promise<JsonObject> {
+  const parsed = parsedJson(await (name === '-' ? text(stdin) : readFile(name, 'utf8')));
   const receipt = isObject(parsed) && isObject(parsed['receipt']) ? parsed['receipt'] : parsed;
   if (isObject(receipt)) return receipt;
   throw new VaultError('malformed_request', {
@@ -55,9 +57,9 @@ function readReceiptFile(name: string): JsonObject {
   });
 }
 
-function parsedJson(text: string): unknown {
+function parsedJson(content: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(content);
   } catch {
     return undefined;
   }

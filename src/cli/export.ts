@@ -36,18 +36,22 @@ export const exportCommand: Command = {
     json: summaryFlag,
   },
   examples: ['tokens.ndjson', 'cards.ndjson --type card --container /payments'],
-  run: async (flags) => {
-    const client = createVaultClient(flags);
+  run: async (flags, terminal) => {
+    const client = createVaultClient(terminal, flags);
     const file = flags['FILE'] ?? '-';
     const query = queryOf(flags);
-    const progress = startProgress('tokens', query === '' ? await countTokens(client) : undefined);
+    const progress = startProgress(
+      terminal,
+      'tokens',
+      query === '' ? await countTokens(client) : undefined,
+    );
     const { request, pendingResponse } = client.open('GET', `/tokens/export${query}`);
     request.end();
     let count = 0;
     let last = '';
     try {
       const response = await pendingResponse;
-      const out = file === '-' ? process.stdout : createPrivateFile(String(file));
+      const out = file === '-' ? terminal.stdout : createPrivateFile(String(file));
       for await (const line of textLines(response)) {
         if (!out.write(`${line}\n`)) await once(out, 'drain');
         last = line;
@@ -55,14 +59,14 @@ export const exportCommand: Command = {
         progress.report(count);
       }
       progress.finish();
-      if (out !== process.stdout) await finished(out.end());
+      if (out !== terminal.stdout) await finished(out.end());
     } finally {
       // An unread response would keep the process alive.
       request.destroy();
     }
     requireWhole(last, count - 1);
-    process.stderr.write(`${grouped(count - 1)} tokens exported.\n`);
-    printSummary(flags, { exported: count - 1 });
+    terminal.stderr.write(`${grouped(count - 1)} tokens exported.\n`);
+    printSummary(terminal, flags, { exported: count - 1 });
     return 0;
   },
 };

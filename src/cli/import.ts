@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { ClientRequest } from 'node:http';
+import type { Readable } from 'node:stream';
 import { linesMediaType } from '../http/protocol/route.ts';
 import { createFailedLines, type FailedLines, type LineResponse } from './failed-lines.ts';
 import { countLines, textLines } from './file-lines.ts';
@@ -14,6 +15,7 @@ import {
   UsageError,
 } from './terminal/command.ts';
 import { grouped, type Progress, startProgress } from './terminal/progress.ts';
+import type { Terminal } from './terminal/terminal.ts';
 import { clientFlags, createVaultClient, ResponseError } from './vault-client.ts';
 
 /** Written at once, so that a line does not cost a system call. */
@@ -39,28 +41,29 @@ export const importCommand: Command = {
     json: summaryFlag,
   },
   examples: ['cards.ndjson', 'cards.ndjson --from 1200001', '- --url https://vault.example.com'],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const file = flags['FILE'];
     if (typeof file !== 'string') throw new UsageError('the FILE is missing; - is standard input');
     const from = readFrom(flags);
-    const client = createVaultClient(flags);
+    const client = createVaultClient(terminal, flags);
     const failed = createFailedLines(errorsFileOf(flags, file));
     const total = file === '-' ? undefined : (await countLines(file)) - from + 1;
-    const progress = startProgress('lines', total);
+    const progress = startProgress(terminal, 'lines', total);
+    const source = file === '-' ? terminal.stdin : createReadStream(file);
     const { request, pendingResponse } = client.open('POST', '/tokens/bulk', linesMediaType);
     const waiting: SentLine[] = [];
     const over = new AbortController();
     let broken: unknown;
-    send({ request, lines: linesFrom(file, from), waiting, over: over.signal }).catch((error) => {
+    send({ request, lines: linesFrom(source, from), waiting, over: over.signal }).catch((error) => {
       broken ??= error;
       request.destroy();
     });
     try {
       const counts = await readResponses({ pendingResponse, waiting, failed, progress });
       progress.finish();
-      const code = report(counts, { waiting, failed, from });
+      const code = report(terminal, counts, { waiting, failed, from });
       const { created, deduplicated, repeated } = counts;
-      printSummary(flags, { created, deduplicated, repeated, failed: failed.count });
+      printSummary(terminal, flags, { created, deduplicated, repeated, failed: failed.count });
       if (broken) throw broken;
       return code;
     } catch (error) {
@@ -68,7 +71,7 @@ export const importCommand: Command = {
     } finally {
       over.abort();
       request.destroy();
-      if (file === '-') process.stdin.destroy();
+      source.destroy();
       await failed.close();
     }
   },
@@ -90,8 +93,7 @@ function errorsFileOf({ errors }: Flags, file: string): string {
   return file === '-' ? 'import.errors' : `${file}.errors`;
 }
 
-async function* linesFrom(file: string, from: number): AsyncGenerator<SentLine> {
-  const source = file === '-' ? process.stdin : createReadStream(file);
+async function* linesFrom(source: Readable, from: number): AsyncGenerator<SentLine> {
   let number = 0;
   for await (const line of textLines(source)) {
     number += 1;
@@ -185,9 +187,13 @@ interface ReportOptions {
   readonly from: number;
 }
 
-function report(counts: ImportCounts, { waiting, failed, from }: ReportOptions): number {
+function report(
+  { stderr }: Terminal,
+  counts: ImportCounts,
+  { waiting, failed, from }: ReportOptions,
+): number {
   const { created, repeated, deduplicated, ended, last } = counts;
-  const say = (text: string) => process.stderr.write(`${text}\n`);
+  const say = (text: string) => stderr.write(`${text}\n`);
   say(
     `${grouped(created)} tokens created, ${grouped(deduplicated)} values deduplicated, ` +
       `${grouped(repeated)} lines already imported, ${grouped(failed.count)} failed.`,

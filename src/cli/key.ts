@@ -23,15 +23,15 @@ export const keyCreate: Command = {
     'Create a key, which is shown only once; without --application, the key of a new management application.',
   flags: { tenant: tenantFlag, application: applicationFlag, json: jsonFlag },
   examples: ['--tenant default', '--tenant default --application ID --json'],
-  run: (flags) =>
-    withVault(async (vault) => {
+  run: (flags, terminal) =>
+    withVault(terminal, async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { body } = await perform(
         { store: vault.store, actor: operator },
         creation(vault, operator, flags),
       );
       const { application_id, id, key } = body as Readonly<Record<string, string>>;
-      print(flags, {
+      print(terminal, flags, {
         json: { application_id, id, key },
         line: `Created the key ${id} of the application ${application_id}, shown only once: ${key}`,
       });
@@ -49,10 +49,10 @@ export const keyList: Command = {
   summary: 'List the keys of a tenant, without their text, and when each was last used.',
   flags: { tenant: tenantFlag, json: jsonFlag },
   examples: ['--tenant default', '--tenant default --json'],
-  run: (flags) =>
-    withVault(async (vault) => {
+  run: (flags, terminal) =>
+    withVault(terminal, async (vault) => {
       const { tenant } = await operatorOf(vault, flags);
-      printList(flags, {
+      printList(terminal, flags, {
         rows: await provenKeysOfAll(vault.store, tenant),
         json: viewKey,
         columns: {
@@ -75,16 +75,16 @@ export const keyDelete: Command = {
     json: jsonFlag,
   },
   examples: ['--tenant default --key ID'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     const keyId = required(flags, 'key');
-    return withVault(async (vault) => {
+    return withVault(terminal, async (vault) => {
       const operator = await operatorOf(vault, flags);
       const id = await applicationWithKey(vault.store, operator.tenant, keyId);
       await perform(
         { store: vault.store, actor: operator },
         deleteKey(vault, operator, { id, keyId }),
       );
-      print(flags, { json: { id: keyId }, line: `Deleted the key ${keyId}.` });
+      print(terminal, flags, { json: { id: keyId }, line: `Deleted the key ${keyId}.` });
       return 0;
     });
   },

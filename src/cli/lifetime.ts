@@ -2,6 +2,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { systemCodeOf } from '../base/errors.ts';
 import { readVariable } from '../runtime/config/config.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 export interface Lifetime {
   /** Resolves when the server shall stop, with the reason where no signal says it. */
@@ -13,7 +14,7 @@ export interface Lifetime {
 const pollMs = 500;
 
 /** Listens for signals at once, so that one during the start is not lost. */
-export function followSignals(): Lifetime {
+export function followSignals({ env, stdout }: Terminal): Lifetime {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string | undefined>();
   // They stay: a terminal sends SIGINT to npm and to the server, and npm sends it to the server again.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(undefined));
@@ -22,7 +23,7 @@ export function followSignals(): Lifetime {
     isAsked = true;
   };
   // Under `nohup` the output is a file, and then the end of the terminal is not that of the server.
-  const hasTerminal = process.stdout.isTTY && canOpenTerminal();
+  const hasTerminal = stdout.isTTY === true && canOpenTerminal();
   process.on('SIGHUP', () => {
     if (endsWithSignal(hasTerminal)) stop('its terminal was closed');
     else reload();
@@ -31,7 +32,7 @@ export function followSignals(): Lifetime {
   process.once('disconnect', () => stop('what started it has ended'));
   // The listener alone would keep a start that is refused from ending.
   process.channel?.unref();
-  followNpm(() => stop('npm, which started it, has ended'));
+  followNpm(env, () => stop('npm, which started it, has ended'));
   return {
     stopped,
     onReload: (next) => {
@@ -60,8 +61,8 @@ function canOpenTerminal(): boolean {
  * npm passes SIGTERM on to the shell that it runs a command in, and that shell dies of it alone; a SIGKILL is not
  * passed on at all. So a server that npm or npx started ends when one of the processes between them does.
  */
-function followNpm(onEnded: () => void): void {
-  const ancestors = ancestorsToNpm();
+function followNpm(env: Terminal['env'], onEnded: () => void): void {
+  const ancestors = ancestorsToNpm(env);
   if (ancestors.length === 0) return;
   const timer = setInterval(() => {
     try {
@@ -80,10 +81,11 @@ function followNpm(onEnded: () => void): void {
 const ancestorsMax = 3;
 
 /** From the parent to npm; none where npm is not among them. */
-function ancestorsToNpm(): readonly number[] {
+function ancestorsToNpm(env: Terminal['env']): readonly number[] {
   const ancestors = [process.ppid];
   // On other systems, a shell replaces itself with its only command.
-  if (process.platform !== 'linux') return readVariable('npm_lifecycle_event') ? ancestors : [];
+  if (process.platform !== 'linux')
+    return readVariable(env, 'npm_lifecycle_event') ? ancestors : [];
   for (const pid of ancestors) {
     if (/^npm /.test(ofProcess(pid, 'cmdline'))) return ancestors;
     if (ancestors.length < ancestorsMax) ancestors.push(parentOf(pid));

@@ -18,6 +18,7 @@ import type {
   SandboxResult,
 } from '../reactors/sandbox/sandbox.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 export const reactorRun: Command = {
   summary: [
@@ -39,11 +40,11 @@ export const reactorRun: Command = {
     'sign.js --args \'{"amount": 1}\'',
     'sign.js --image node22 --configuration \'{"KEY": "x"}\'',
   ],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const call = await callOf(flags);
     const sandbox = openSandbox(await isolationHere());
     try {
-      return await runIn(sandbox, call);
+      return await runIn(terminal, sandbox, call);
     } finally {
       await sandbox.close();
     }
@@ -57,24 +58,24 @@ async function isolationHere(): Promise<Isolation> {
   return isolation;
 }
 
-async function runIn(sandbox: Sandbox, call: SandboxCall): Promise<number> {
+async function runIn(terminal: Terminal, sandbox: Sandbox, call: SandboxCall): Promise<number> {
   const problem = await sandbox.check(call);
   if (problem !== undefined) {
-    process.stderr.write(`strongroom reactor run: the code ${problem.message}\n`);
+    terminal.stderr.write(`strongroom reactor run: the code ${problem.message}\n`);
     return 1;
   }
   const result = await sandbox.run(call);
-  for (const { level, text } of result.log) process.stderr.write(`${level} ${text}\n`);
-  return printed(result);
+  for (const { level, text } of result.log) terminal.stderr.write(`${level} ${text}\n`);
+  return printed(terminal, result);
 }
 
-function printed(result: SandboxResult): number {
+function printed({ stdout, stderr }: Terminal, result: SandboxResult): number {
   if (result.kind === 'returned') {
-    process.stdout.write(`${JSON.stringify(result.value, null, 2)}\n`);
+    stdout.write(`${JSON.stringify(result.value, null, 2)}\n`);
     return 0;
   }
   const text = result.kind === 'threw' ? textOf(result.error) : `the code ended: ${result.reason}`;
-  process.stderr.write(`strongroom reactor run: ${text}\n`);
+  stderr.write(`strongroom reactor run: ${text}\n`);
   return 1;
 }
 

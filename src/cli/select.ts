@@ -3,20 +3,25 @@ import { CommanderError, Option, Command as Parser } from 'commander';
 import { version } from '../base/installation/manifest.ts';
 import { type CommandTable, groups, nameIn, type Selected } from './program.ts';
 import { type Command, type Flags, operandsOf, UsageError } from './terminal/command.ts';
+import type { Terminal, TerminalOutput } from './terminal/terminal.ts';
 
 const footer = `
 Configuration: STRONGROOM_… variables, listed in README.md. Check it with: strongroom doctor
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong; others are in the help of a command.`;
 
 /** @throws UsageError, which says what would be right, when the words cannot be meant. */
-export async function select(table: CommandTable, given: readonly string[]): Promise<Selected> {
+export async function select(
+  table: CommandTable,
+  given: readonly string[],
+  terminal: Terminal,
+): Promise<Selected> {
   const [first, ...rest] = given;
   const asksHelp = first === undefined || first === 'help';
   const words = asksHelp ? [...rest, '--help'] : [...given];
   const name = nameIn(table, words);
   const command = await (name === undefined ? undefined : table[name])?.load();
   const selection: { flags?: Flags } = {};
-  const root = createRoot();
+  const root = createRoot(terminal);
   for (const [other, { title }] of Object.entries(table)) {
     const parser = addTo(root, other, title);
     if (other === name && command) declare(parser, command, selection);
@@ -34,17 +39,28 @@ export async function select(table: CommandTable, given: readonly string[]): Pro
   return { name, command, flags: selection.flags ?? {} };
 }
 
-function createRoot(): Parser {
+function createRoot({ stdout, stderr }: Terminal): Parser {
   return new Parser('strongroom')
     .description('A tokenization vault that you run yourself.')
     .usage('<command> [options]')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help, also for each command')
     .helpCommand(false)
-    .configureOutput({ outputError: () => undefined })
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(text),
+      outputError: () => undefined,
+      getOutHelpWidth: () => widthOf(stdout),
+      getErrHelpWidth: () => widthOf(stderr),
+    })
     .showSuggestionAfterError()
     .exitOverride()
     .addHelpText('after', footer);
+}
+
+/** The parser has a width of its own where there is no terminal. */
+function widthOf({ isTTY, columns }: TerminalOutput): number {
+  return (isTTY === true ? columns : undefined) as number;
 }
 
 function addTo(root: Parser, name: string, title: string): Parser {

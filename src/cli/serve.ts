@@ -10,6 +10,7 @@ import type { Process } from '../runtime/process.ts';
 import { followSignals } from './lifetime.ts';
 import type { Command } from './terminal/command.ts';
 import { say } from './terminal/say.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /**
  * A stop takes as long as requests may take to finish and a moment more. Where it hangs, because a database or a
@@ -21,9 +22,10 @@ export const serveCommand: Command = {
   summary: 'Run the vault. It is configured by STRONGROOM_… variables; see README.md.',
   flags: {},
   examples: [''],
-  run: async () => {
-    const config = readConfig();
-    const lifetime = followSignals();
+  run: async (_flags, terminal) => {
+    const { env, stderr } = terminal;
+    const config = readConfig(env);
+    const lifetime = followSignals(terminal);
     const unlock = await lockData(config);
     const isolating = beginIsolation(config);
     let isSealed = false;
@@ -31,31 +33,35 @@ export const serveCommand: Command = {
     const running = await serve(config, {
       onOpened: (vault) => {
         isSealed = false;
-        showFirstStart(vault);
+        showFirstStart(terminal, vault);
       },
       onSealed: (url, { needed }) => {
         isSealed = true;
-        say(`Strongroom listens on ${url}`);
-        say(`The vault is sealed: give ${needed} shares of its root key with "strongroom unseal"`);
-        void lifetime.stopped.then(() => isSealed && process.exit(0));
+        say(terminal, `Strongroom listens on ${url}`);
+        say(
+          terminal,
+          `The vault is sealed: give ${needed} shares of its root key with "strongroom unseal"`,
+        );
+        void lifetime.stopped.then(() => isSealed && terminal.exit(0));
       },
       findIsolation: () => isolating,
     });
     collectEarly();
-    if (running.metricsUrl) say(`Metrics are at ${running.metricsUrl}`);
-    say(`Strongroom listens on ${running.url}`);
-    lifetime.onReload(() => void running.reload(readReloadable));
+    if (running.metricsUrl) say(terminal, `Metrics are at ${running.metricsUrl}`);
+    say(terminal, `Strongroom listens on ${running.url}`);
+    lifetime.onReload(() => void running.reload(() => readReloadable(env)));
     const reason = await lifetime.stopped;
-    if (reason !== undefined) say(`Strongroom stops: ${reason}`);
+    if (reason !== undefined) say(terminal, `Strongroom stops: ${reason}`);
     const late = setTimeout(() => {
-      process.stderr.write('strongroom serve: the stop did not finish in time and was cut short\n');
-      process.exit(1);
+      stderr.write('strongroom serve: the stop did not finish in time and was cut short\n');
+      terminal.exit(1);
     }, stopMsMax);
     await running.stop();
     clearTimeout(late);
     unlock();
     // All data is on disk, and no client waits for the remaining calls to other hosts.
-    process.exit(0);
+    terminal.exit(0);
+    return 0;
   },
 };
 
@@ -84,17 +90,18 @@ async function lockData({ databaseUrl, dataDir, logLevel }: Config): Promise<() 
 }
 
 /** Before it listens: if that fails, the next start shows no key any more. */
-function showFirstStart({ roots, bootstrapped }: Process): void {
+function showFirstStart(terminal: Terminal, { roots, bootstrapped }: Process): void {
   if (roots.chosen.created) {
     say(
+      terminal,
       `Created the root key (${roots.chosen.origin}). Back it up separately from the database: ` +
         'without it nothing in this vault can ever be read again.',
     );
   }
   if (bootstrapped === undefined) return;
   const { tenant, newKey } = bootstrapped;
-  say(`Created the tenant "${tenant.name}" of type ${tenant.type}.`);
-  if (newKey !== undefined) say(`Its management key, shown only once: ${newKey}`);
+  say(terminal, `Created the tenant "${tenant.name}" of type ${tenant.type}.`);
+  if (newKey !== undefined) say(terminal, `Its management key, shown only once: ${newKey}`);
 }
 
 /**

@@ -18,16 +18,16 @@ export const tenantHostsAdd: Command = {
   flags: { tenant: tenantFlag, json: jsonFlag },
   operand: name,
   examples: ['partner.example.com --tenant acme', 'partner.example.com --tenant acme --json'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     const host = comparedName(required(flags, name.name));
-    return withVault(async (vault, { names }) => {
+    return withVault(terminal, async (vault, { names }) => {
       const operator = await operatorOf(vault, flags);
       const { id } = operator.tenant;
       await perform(
         { store: vault.store, actor: operator },
         giveHost({ ...vault, names }, operator, host),
       );
-      print(flags, {
+      print(terminal, flags, {
         json: { name: host, tenant_id: id },
         line: `The tenant "${operator.tenant.name}" (${id}) can give ${host} to a proxy.`,
       });
@@ -40,10 +40,10 @@ export const tenantHostsList: Command = {
   summary: 'List the host names that a tenant was given.',
   flags: { tenant: tenantFlag, json: jsonFlag },
   examples: ['--tenant acme', '--tenant acme --json'],
-  run: (flags) =>
-    withVault(async (vault) => {
+  run: (flags, terminal) =>
+    withVault(terminal, async (vault) => {
       const { tenant } = await operatorOf(vault, flags);
-      printList(flags, {
+      printList(terminal, flags, {
         rows: await hostsOf(vault, tenant),
         json: ({ host, tenant_id, created_at }) => ({
           name: host,
@@ -65,13 +65,13 @@ export const tenantHostsRemove: Command = {
   flags: { tenant: tenantFlag, json: jsonFlag },
   operand: name,
   examples: ['partner.example.com --tenant acme'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     const host = comparedName(required(flags, name.name));
-    return withVault(async (vault) => {
+    return withVault(terminal, async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { id } = operator.tenant;
       await perform({ store: vault.store, actor: operator }, takeHost(vault, operator, host));
-      print(flags, {
+      print(terminal, flags, {
         json: { name: host, tenant_id: id },
         line: `The tenant "${operator.tenant.name}" (${id}) has the name ${host} no longer.`,
       });

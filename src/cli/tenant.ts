@@ -20,6 +20,7 @@ import {
 } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
 import { printList } from './terminal/table.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const types = { test: 'test', production: 'production' } as const;
 
@@ -41,17 +42,17 @@ export const tenantCreate: Command = {
     json: jsonFlag,
   },
   examples: ['--name acme', '--name sandbox --type test --json'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     const name = parseHandle(required(flags, 'name'));
     const type = types[String(flags['type'] ?? 'production') as keyof typeof types];
     if (type === undefined) throw new UsageError('--type must be test or production');
-    return withVault(async (vault) => {
+    return withVault(terminal, async (vault) => {
       const { tenant, newKey } = await createTenantWithKey(vault, {
         tenant: name,
         type,
         key: undefined,
       });
-      print(flags, {
+      print(terminal, flags, {
         json: { id: tenant.id, name: tenant.name, type: tenant.type, key: newKey },
         line:
           `Created the tenant "${tenant.name}" (${tenant.id}).\n` +
@@ -66,8 +67,8 @@ export const tenantList: Command = {
   summary: 'List the tenants, with the quotas in force.',
   flags: { json: jsonFlag },
   examples: ['', '--json'],
-  run: (flags) =>
-    withVault(async ({ tenants }) => {
+  run: (flags, terminal) =>
+    withVault(terminal, async ({ tenants }) => {
       const rows = (await tenants.all()).map((row) => {
         const { tenant_id: id, name, type } = row;
         return { id, name, display_name: nameOf(row), type, quotas: quotasOf(row.quotas) };
@@ -76,7 +77,7 @@ export const tenantList: Command = {
         const shown = (row: (typeof rows)[number]) => formatQuota(quota, row.quotas[quota]);
         return [quota, shown] as const;
       });
-      printList(flags, {
+      printList(terminal, flags, {
         rows,
         json: (row) => row,
         columns: {
@@ -104,15 +105,15 @@ export const tenantQuota: Command = {
     json: jsonFlag,
   },
   examples: ['--tenant acme', '--tenant acme --set cvc_retention=30m --set detokenize_limit=5000'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     const set = Object.assign({}, ...repeated(flags, 'set').map(readQuota));
-    return withVault(async (vault) => {
+    return withVault(terminal, async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { id } = operator.tenant;
       const by = { store: vault.store, actor: operator };
       if (Object.keys(set).length > 0) await perform(by, setQuotas(vault, operator, set));
       const quotas = quotasOf((await tenantRowOf(vault.tenants, operator.tenant)).quotas);
-      print(flags, {
+      print(terminal, flags, {
         json: { id, quotas },
         line: quotaNames.map((name) => `${name} ${formatQuota(name, quotas[name])}`).join('\n'),
       });
@@ -136,18 +137,18 @@ export const tenantDelete: Command = {
     json: jsonFlag,
   },
   examples: ['--tenant acme --yes'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
-    return withVault(async (vault) => {
+    return withVault(terminal, async (vault) => {
       const operator = await operatorOf(vault, flags);
       const { tenant } = operator;
       const { id, name } = tenant;
       const row = await tenantRowOf(vault.tenants, tenant);
       await perform({ store: vault.store, actor: operator }, deleteTenant(vault, operator));
-      const removed = await purge(vault);
+      const removed = await purge(terminal, vault);
       const signed = await receiptOfTenant(vault, { tenant, row });
       const receipt = signed ? viewReceipt(signed, tenant) : null;
-      print(flags, {
+      print(terminal, flags, {
         json: { id, removed_rows: removed, receipt },
         line:
           `Deleted the tenant "${name}" (${id}) and ${removed} rows of it.\n` +
@@ -160,14 +161,17 @@ export const tenantDelete: Command = {
 };
 
 /** Also of tenants that were deleted before and are not removed yet. */
-async function purge(vault: Parameters<typeof purgeDeletedTenants>[0]): Promise<number> {
+async function purge(
+  { stderr }: Terminal,
+  vault: Parameters<typeof purgeDeletedTenants>[0],
+): Promise<number> {
   let removed = 0;
   for (;;) {
     const count = await purgeDeletedTenants(vault, rowsMax);
     removed += count;
-    if (process.stderr.isTTY) process.stderr.write(`\r${removed} rows removed`);
+    if (stderr.isTTY) stderr.write(`\r${removed} rows removed`);
     if (count === 0) break;
   }
-  if (process.stderr.isTTY) process.stderr.write('\n');
+  if (stderr.isTTY) stderr.write('\n');
   return removed;
 }

@@ -4,6 +4,7 @@ import { type ClientRequest, type IncomingMessage, request as plainRequest } fro
 import { request as tlsRequest } from 'node:https';
 import { readVariable } from '../runtime/config/config.ts';
 import { type Flag, type Flags, UsageError } from './terminal/command.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 const urlDefault = 'http://127.0.0.1:8080';
 const keyVariableDefault = 'STRONGROOM_KEY';
@@ -45,12 +46,12 @@ export interface VaultClient {
 }
 
 /** @throws UsageError when there is no key, or no address. */
-export function createVaultClient(flags: Flags): VaultClient {
+export function createVaultClient({ env }: Terminal, flags: Flags): VaultClient {
   const base = String(flags['url'] ?? urlDefault).replace(/\/$/, '');
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new UsageError('--url must be an http or https address');
   }
-  const key = readKey(flags);
+  const key = readKey(env, flags);
   const prefix = String(flags['header-prefix'] ?? prefixDefault);
   return {
     open: (method, path, mediaType) => {
@@ -67,11 +68,11 @@ export function createVaultClient(flags: Flags): VaultClient {
   };
 }
 
-function readKey(flags: Flags): string {
+function readKey(env: Terminal['env'], flags: Flags): string {
   const file = flags['key-file'];
   if (typeof file === 'string') return readFileSync(file, 'utf8').trim();
   const variable = String(flags['key-env'] ?? keyVariableDefault);
-  const key = readVariable(variable);
+  const key = readVariable(env, variable);
   if (key !== undefined) return key;
   throw new UsageError(`there is no key: set the variable ${variable}, or use --key-file`);
 }

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type EngineName, engineOf, onBothEngines } from '../support/engines.ts';
-import { environmentOf, runCommand, spawnVault, withCode } from '../support/process.ts';
+import { environmentOf, runProcess, spawnVault, withCode } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type Unbound, unboundQueries } from '../support/tenant-bound.ts';
 import { takeTour } from '../support/tour.ts';
@@ -258,14 +258,14 @@ async function statementsOfTour(t: TestContext, name: EngineName) {
   const declared = await routesOf(await startVault(t, engineOf('sqlite')));
   const ofDefault = ['--tenant', 'default'];
   const giveHost = (host: string) =>
-    runCommand(['tenant', 'hosts', 'add', host, ...ofDefault], environmentOf(place, recording));
+    runProcess(['tenant', 'hosts', 'add', host, ...ofDefault], environmentOf(place, recording));
   await takeTour(vault.url, declared, giveHost);
   await vault.kill();
   // At its next start it removes what the tenant has left behind.
   const next = await start();
   next.terminate();
   await next.finished;
-  await runCommand(['logs', 'verify'], environmentOf(place, recording));
+  await runProcess(['logs', 'verify'], environmentOf(place, recording));
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
   const statements = [...new Set(lines.map((line): string => JSON.parse(line)))];
   const tableNames = (await engine.run(place, facts[name].tables))

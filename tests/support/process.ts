@@ -1,7 +1,9 @@
-/** The vault as operators run it: the command line in a process of its own, which may be killed. */
+/** The vault as operators run it: a server in a process of its own, which may be killed, and commands. */
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Place } from './engines.ts';
 import { killIfAlive } from './running.ts';
@@ -114,26 +116,60 @@ export async function untilReady(url: string, status: 200 | 503 = 200): Promise<
 }
 
 /**
- * Runs a command that ends by itself, such as `tenant create` or a start that is refused. A start that is
- * not refused is ended, so that its test fails and does not wait for ever.
+ * Runs a command that ends by itself, such as `tenant create`, in this process and as the program runs it: the start of
+ * a process takes longer than most commands. Those that run a whole server have a process of their own.
  */
 export function runCommand(words: readonly string[], environment: Environment): Promise<Finished> {
+  return runWithInput(words, environment, '');
+}
+
+/** The same with this on its standard input. */
+export async function runWithInput(
+  words: readonly string[],
+  environment: Environment,
+  input: string,
+): Promise<Finished> {
+  if (isServer(words)) return runProcess(words, environment);
+  const { runCommand: run } = await import('../../src/cli/commands.ts');
+  const [stdout, stderr] = [new CollectedOutput(), new CollectedOutput()];
+  const code = await run(words, {
+    stdin: new PassThrough().end(input),
+    stdout,
+    stderr,
+    env: { ...inherited, ...environment },
+    exit: (early) => assert.fail(`the command ended early, with ${early}`),
+  });
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** What begins threads and writes a log to the descriptors of its process. */
+function isServer([first]: readonly string[]): boolean {
+  return first === 'serve' || first === 'demo';
+}
+
+class CollectedOutput extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+}
+
+/**
+ * Runs a command as the program, for tests about the process. A start that is not refused is ended, so that its test
+ * fails and does not wait for ever.
+ */
+export function runProcess(words: readonly string[], environment: Environment): Promise<Finished> {
   const { child, finished, kill, output } = start(words, environment);
   const look = () => {
     if (listening.test(output())) void kill();
   };
   if (words[0] === 'serve') child.stdout?.on('data', look);
-  return finished;
-}
-
-/** Runs a command that reads this from its standard input. */
-export function runWithInput(
-  words: readonly string[],
-  environment: Environment,
-  input: string,
-): Promise<Finished> {
-  const { child, finished } = start(words, environment, undefined, 'pipe');
-  child.stdin?.end(input);
   return finished;
 }
 
@@ -168,12 +204,11 @@ function start(
   words: readonly string[],
   environment: Environment,
   [program = '', ...given]: readonly string[] = [process.execPath, main, ...words],
-  stdin: 'ignore' | 'pipe' = 'ignore',
 ) {
   const child = spawn(program, given, {
     cwd: root,
     env: { ...inherited, ...environment },
-    stdio: [stdin, 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
   const stdout = collect(child.stdout);

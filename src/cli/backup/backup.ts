@@ -7,6 +7,7 @@ import { BackupError, backUpSqlite } from '../../store/sqlite/backup.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { counted, startProgress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { contentOf, type Manifest, manifestFile, writeManifest } from './manifest.ts';
 import { directoryNamed, prune } from './prune.ts';
 
@@ -25,19 +26,19 @@ export const backupCommand: Command = {
     json: jsonFlag,
   },
   examples: ['/var/backups/strongroom/2026-11-22', '--keep 14 /var/backups/strongroom --json'],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const named = flags['DIR'];
     if (typeof named !== 'string') throw new UsageError('the DIR for the copy is required');
     const keep = keptNumber(flags);
-    const config = readConfig();
+    const config = readConfig(terminal.env);
     const now = new Date();
     const directory = keep === undefined ? named : join(named, directoryNamed(now));
-    const { manifest, pages } = await backUp(config, { directory, now });
+    const { manifest, pages } = await backUp(terminal, config, { directory, now });
     const removed = keep === undefined ? [] : prune(named, keep);
     const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0);
     const rootKey = placeOfRootKey(config);
     const { engine, vault_id, root_key } = manifest;
-    print(flags, {
+    print(terminal, flags, {
       json: {
         directory,
         engine,
@@ -80,11 +81,15 @@ interface MadeBackup {
 }
 
 /** @throws BackupError when it cannot be made; the directory then does not look like a backup. */
-export async function backUp(config: Config, making: Making): Promise<MadeBackup> {
+export async function backUp(
+  terminal: Terminal,
+  config: Config,
+  making: Making,
+): Promise<MadeBackup> {
   const { directory, now } = making;
   const taken = manifestFile(directory);
   if (existsSync(taken)) throw new BackupError(`${taken} exists. Name another directory.`);
-  const pages = await copy(config, making);
+  const pages = await copy(terminal, config, making);
   const { store, version } = await openBackedUp(databaseFile(directory));
   try {
     const engine = config.databaseUrl === undefined ? 'sqlite' : 'postgres';
@@ -97,6 +102,7 @@ export async function backUp(config: Config, making: Making): Promise<MadeBackup
 }
 
 async function copy(
+  terminal: Terminal,
   { databaseUrl, dataDir }: Config,
   { directory, isStill = false }: Making,
 ): Promise<number | undefined> {
@@ -104,13 +110,13 @@ async function copy(
   try {
     if (databaseUrl === undefined) {
       const onPart = (copied: number, total: number) => {
-        progress ??= startProgress('pages', total);
+        progress ??= startProgress(terminal, 'pages', total);
         progress.report(copied);
       };
       return await backUpSqlite({ dataDir, directory, onPart });
     }
     const { backUpPostgres } = await import('../../store/postgres/backup.ts');
-    progress = startProgress('rows', undefined);
+    progress = startProgress(terminal, 'rows', undefined);
     await backUpPostgres({ databaseUrl, directory, isStill, onRows: progress.report });
     return undefined;
   } finally {

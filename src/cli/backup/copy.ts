@@ -22,6 +22,7 @@ import {
   UsageError,
 } from '../terminal/command.ts';
 import { counted } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { backUp } from './backup.ts';
 import { vaultKeyIn } from './manifest.ts';
 import { restore } from './restore.ts';
@@ -46,19 +47,19 @@ export const databaseCopy: Command = {
     '--from /var/lib/strongroom --to postgres://vault@db1/vault',
     '--from postgres://vault@db1/vault --to ./data --json',
   ],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const [from, to] = [required(flags, 'from'), required(flags, 'to')];
     if (resolve(from) === resolve(to)) throw new UsageError('--from and --to are the same place');
-    const source = configAt(from);
+    const source = configAt(terminal, from);
     // The operator gives the key to the new place. Until then it is where the vault is now.
-    const target = { ...configAt(to), rootKey: source.rootKey };
+    const target = { ...configAt(terminal, to), rootKey: source.rootKey };
     const held = await holdStill(addressOf(source));
     let staging: string | undefined;
     try {
-      const sharedKeys = await requireIntact(source);
+      const sharedKeys = await requireIntact(terminal, source);
       staging = stagingOf(flags['staging'], [target, source]);
-      const { rows, tables } = await copy({ held, source, target, staging, sharedKeys });
-      print(flags, {
+      const { rows, tables } = await copy(terminal, { held, source, target, staging, sharedKeys });
+      print(terminal, flags, {
         json: { from: engineOf(source), to: engineOf(target), rows, tables },
         line:
           `The vault was copied (${counted(rows, 'row')}), and the copy was compared with it table by table. ` +
@@ -88,17 +89,14 @@ interface Copied {
 }
 
 /** @throws RestoreError where the place is taken, or the copy differs from the vault. */
-async function copy({
-  held,
-  source,
-  target,
-  staging,
-  sharedKeys,
-}: DatabaseCopying): Promise<Copied> {
+async function copy(
+  terminal: Terminal,
+  { held, source, target, staging, sharedKeys }: DatabaseCopying,
+): Promise<Copied> {
   const tables = await digestsOf(held);
   const directory = join(staging, 'backup');
-  await backUp(source, { directory, now: new Date(), isStill: true });
-  const backup = await verifyBackup(directory, source, { sharedKeys });
+  await backUp(terminal, source, { directory, now: new Date(), isStill: true });
+  const backup = await verifyBackup(terminal, directory, { config: source, sharedKeys });
   const verify = async () => {
     const copied = await holdStill(addressOf(target));
     try {
@@ -108,7 +106,7 @@ async function copy({
     }
     if (target.databaseUrl !== undefined) await distributeOnCitus(target.databaseUrl);
   };
-  await restore(backup, target, verify);
+  await restore(terminal, backup, { config: target, verify });
   const rows = Object.values(tables).reduce((sum, table) => sum + table.rows, 0);
   return { rows, tables };
 }
@@ -123,11 +121,11 @@ async function distributeOnCitus(databaseUrl: string): Promise<void> {
  * As `strongroom logs verify --state` does it. The copy has the same rows, which their digests show.
  * @returns the root key, where its shares were read.
  */
-async function requireIntact(source: Config): Promise<SharedKeys | undefined> {
+async function requireIntact(terminal: Terminal, source: Config): Promise<SharedKeys | undefined> {
   const store = await openReadOnly(source.databaseUrl ?? source.dataDir);
   try {
     const { root_key } = vaultKeyIn(await store.select(allVaultKeys));
-    const sharedKeys = await sharesOf(store, root_key, source);
+    const sharedKeys = await sharesOf(terminal, store, { ...source, root_key });
     const keyed = { ...source, sharedKeys };
     await verifyRootKey(store, root_key, keyed);
     const verifier = new LogVerifier({ trustedKeys: [], kept: [] });
@@ -166,8 +164,8 @@ function requireSame(source: Copied['tables'], copied: Copied['tables']): void {
 const isUrl = (place: string) => /^postgres(?:ql)?:\/\//.test(place);
 
 /** What a server at that place would read; the other variables stay as they are. */
-function configAt(place: string): Config {
-  return readConfigAt(isUrl(place) ? { DATABASE_URL: place } : { DATA_DIR: place });
+function configAt({ env }: Terminal, place: string): Config {
+  return readConfigAt(env, isUrl(place) ? { DATABASE_URL: place } : { DATA_DIR: place });
 }
 
 function addressOf({ databaseUrl, dataDir }: Config) {

@@ -11,6 +11,7 @@ import { databaseFile } from '../../store/sqlite/database.ts';
 import { restoreSqlite } from '../../store/sqlite/restore.ts';
 import { type Command, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { counted, startProgress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { digestOf, type LogHead, type Manifest } from './manifest.ts';
 import {
   findingsIn,
@@ -38,12 +39,12 @@ export const restoreCommand: Command = {
     json: jsonFlag,
   },
   examples: ['/var/backups/strongroom/2026-11-22', '--dry-run /mnt/backup/strongroom --json'],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const directory = flags['DIR'];
     if (typeof directory !== 'string') throw new UsageError('the DIR of the backup is required');
-    const config = readConfig();
+    const config = readConfig(terminal.env);
     const isDry = flags['dry-run'] === true;
-    const backup = await verifyBackup(directory, config, { withoutShares: isDry });
+    const backup = await verifyBackup(terminal, directory, { config, withoutShares: isDry });
     const { manifest, logFindings } = backup;
     const [finding] = logFindings;
     if (finding !== undefined && flags['accept-altered-log'] !== true) {
@@ -51,11 +52,11 @@ export const restoreCommand: Command = {
         `The log of the backup is not intact: ${finding}. Nothing was changed.`,
       );
     }
-    if (!isDry) await restore(backup, config);
+    if (!isDry) await restore(terminal, backup, { config });
     const { created_at, engine, vault_id } = manifest;
     const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0);
     const tenants = manifest.logs.length;
-    print(flags, {
+    print(terminal, flags, {
       json: { directory, restored: !isDry, created_at, engine, vault_id, rows, tenants },
       line: isDry
         ? `The backup of ${created_at} is complete and can be restored (${counted(rows, 'row')}).`
@@ -67,13 +68,13 @@ export const restoreCommand: Command = {
 };
 
 /**
- * Into an empty place.
- * @param verify may refuse what PostgreSQL holds after the rows were written and before any server may read them.
+ * Into an empty place, where `verify` may refuse what PostgreSQL holds after the rows were written, before any server
+ * may read them.
  */
 export async function restore(
+  terminal: Terminal,
   backup: VerifiedBackup,
-  config: Config,
-  verify?: () => Promise<void>,
+  { config, verify }: { readonly config: Config; readonly verify?: () => Promise<void> },
 ): Promise<void> {
   const { file, digest } = backup;
   const { dataDir, databaseUrl } = config;
@@ -86,7 +87,7 @@ export async function restore(
     return;
   }
   const { restorePostgres } = await import('../../store/postgres/restore.ts');
-  const progress = startProgress('rows', undefined);
+  const progress = startProgress(terminal, 'rows', undefined);
   try {
     const complete = async () => {
       await verifyRows(backup, config);

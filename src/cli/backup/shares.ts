@@ -7,17 +7,21 @@ import { sharedKeyIds } from '../../runtime/open-vault.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import type { Store } from '../../store/store.ts';
 import { secretLines } from '../terminal/secret-lines.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 
 /**
  * Reads shares from standard input until they give the key. One that is wrong is named, and the others stay.
  * @throws RestoreError when there are not enough of them.
  */
-export async function readSharedKeys(store: Pick<Store, 'select'>): Promise<SharedKeys> {
+export async function readSharedKeys(
+  terminal: Terminal,
+  store: Pick<Store, 'select'>,
+): Promise<SharedKeys> {
   const keyIds = await sharedKeyIds(store);
   let needed = thresholdOf(keyIds[0] ?? '') ?? 0;
   const collection = new ShareCollection();
   const prompt = () => `Share ${collection.given + 1} of ${needed}: `;
-  for await (const line of secretLines(prompt)) {
+  for await (const line of secretLines(terminal, prompt)) {
     try {
       const { key, threshold } = await collection.add(line, keyIds);
       needed = threshold;
@@ -27,7 +31,7 @@ export async function readSharedKeys(store: Pick<Store, 'select'>): Promise<Shar
       return held;
     } catch (error) {
       if (!(error instanceof RootKeyError)) throw error;
-      process.stderr.write(`${error.message}\n`);
+      terminal.stderr.write(`${error.message}\n`);
     }
   }
   throw new RestoreError(

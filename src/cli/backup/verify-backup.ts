@@ -17,6 +17,7 @@ import { RestoreError } from '../../store/restore-error.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { requireOwnSchema } from '../../store/sqlite/file-schema.ts';
 import type { Table } from '../../store/tables.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { contentOf, digestOf, logHeads, type Manifest, readManifest } from './manifest.ts';
 import { readSharedKeys } from './shares.ts';
 
@@ -32,6 +33,7 @@ export interface VerifiedBackup {
 }
 
 export interface BackupChecks {
+  readonly config: Config;
   /** Where the root key is in shares, they are not asked for, and the key is not tried. */
   readonly withoutShares?: boolean;
   /** The root key, where it is in shares and they were given before. */
@@ -43,9 +45,9 @@ export interface BackupChecks {
  * @throws RestoreError, which names the part that is missing, altered or of another backup, or the root key.
  */
 export async function verifyBackup(
+  terminal: Terminal,
   directory: string,
-  config: Config,
-  { withoutShares = false, sharedKeys: given }: BackupChecks = {},
+  { config, withoutShares = false, sharedKeys: given }: BackupChecks,
 ): Promise<VerifiedBackup> {
   const manifest = readManifest(directory);
   const { schema, product } = manifest;
@@ -63,7 +65,9 @@ export async function verifyBackup(
     verifyContent(await contentOf(store, version), manifest);
     const { root_key } = manifest;
     const isUntried = withoutShares && isInShares(root_key, config);
-    const sharedKeys = isUntried ? undefined : (given ?? (await sharesOf(store, root_key, config)));
+    const sharedKeys = isUntried
+      ? undefined
+      : (given ?? (await sharesOf(terminal, store, { ...config, root_key })));
     if (!isUntried) await verifyRootKey(store, root_key, { ...config, sharedKeys });
     return { manifest, file, digest, logFindings: await findingsIn(store), sharedKeys };
   } finally {
@@ -150,17 +154,17 @@ export async function restoredContent(
   return { rows, logs: await logHeads(store) };
 }
 
-function isInShares(root_key: Manifest['root_key'], { rootKey }: Config): boolean {
+function isInShares(root_key: Manifest['root_key'], { rootKey }: Pick<Config, 'rootKey'>): boolean {
   return rootKey.source === shamirName && root_key?.source === shamirName;
 }
 
 /** Reads the shares of the root key from standard input, where people hold it in shares. */
 export async function sharesOf(
+  terminal: Terminal,
   store: ReadOnlyStore,
-  root_key: Manifest['root_key'],
-  config: Config,
+  { root_key, ...config }: Pick<Config, 'rootKey'> & Pick<Manifest, 'root_key'>,
 ): Promise<SharedKeys | undefined> {
-  return isInShares(root_key, config) ? await readSharedKeys(store) : undefined;
+  return isInShares(root_key, config) ? await readSharedKeys(terminal, store) : undefined;
 }
 
 /** @throws RestoreError where the configured root key is not the one that opens the vault. */

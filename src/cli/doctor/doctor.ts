@@ -4,6 +4,7 @@ import { type Config, readConfig } from '../../runtime/config/config.ts';
 import { ConfigError } from '../../runtime/config/problems.ts';
 import { type Command, jsonFlag } from '../terminal/command.ts';
 import { explain } from '../terminal/failure.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { checkCode } from './code.ts';
 import { checkDatabase } from './database.ts';
 import { type Finding, reporter } from './finding.ts';
@@ -16,20 +17,20 @@ export const doctorCommand: Command = {
     'It changes nothing, also while a server runs. Exit code 1: there is a problem.',
   flags: { json: jsonFlag },
   examples: ['', '--json'],
-  run: async (flags) => {
-    const findings = await examine();
-    process.stdout.write(
+  run: async (flags, { stdout, env }) => {
+    const findings = await examine(env);
+    stdout.write(
       flags['json'] === true ? `${JSON.stringify(reportOf(findings))}\n` : describe(findings),
     );
     return statusOf(findings) === 'problem' ? 1 : 0;
   },
 };
 
-async function examine(): Promise<readonly Finding[]> {
+async function examine(env: Terminal['env']): Promise<readonly Finding[]> {
   const { ok, problem } = reporter('configuration');
   let config: Config;
   try {
-    config = readConfig();
+    config = readConfig(env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const advice =
@@ -38,7 +39,7 @@ async function examine(): Promise<readonly Finding[]> {
   }
   const checks: Readonly<Record<string, (config: Config) => Promise<readonly Finding[]>>> = {
     // First: to read a database SQLite creates files next to it.
-    files: async () => checkFiles(config),
+    files: async () => checkFiles(config, env),
     database: checkDatabase,
     disk: async () => checkDisk(config),
     certificate: async () => checkCertificate(config),

@@ -9,6 +9,7 @@ import { type Config, readVariable } from '../../runtime/config/config.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { freeBytesFloor } from '../../store/sqlite/free-space.ts';
 import { explain } from '../terminal/failure.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { type Finding, reporter } from './finding.ts';
 
 const mebibyte = 1024 * 1024;
@@ -102,9 +103,9 @@ interface SecretFile {
 }
 
 /** Modes of what others must not read; those of the root key are checked with it. */
-export function checkFiles(config: Config): readonly Finding[] {
+export function checkFiles(config: Config, env: Terminal['env']): readonly Finding[] {
   const { ok, problem } = reporter('files');
-  const findings = secretFilesOf(config).flatMap(({ file, advice }) => {
+  const findings = secretFilesOf(config, env).flatMap(({ file, advice }) => {
     const stats = statSync(file, { throwIfNoEntry: false });
     return stats ? flawsOf(file, stats, advice) : [];
   });
@@ -117,8 +118,11 @@ export function checkFiles(config: Config): readonly Finding[] {
   return findings.length > 0 ? findings : [ok('only their owner can read what is secret')];
 }
 
-function secretFilesOf({ dataDir, databaseUrl }: Config): readonly SecretFile[] {
-  const tlsKey = readVariable('STRONGROOM_TLS_KEY');
+function secretFilesOf(
+  { dataDir, databaseUrl }: Config,
+  env: Terminal['env'],
+): readonly SecretFile[] {
+  const tlsKey = readVariable(env, 'STRONGROOM_TLS_KEY');
   const database = databaseUrl === undefined ? databaseFile(dataDir) : undefined;
   return [
     { file: dataDir, advice: `chmod 700 ${dataDir}` },

@@ -22,7 +22,7 @@ export const keysDestroy: Command = {
     json: jsonFlag,
   },
   examples: ['data 1 --tenant acme --yes', 'search 2 --yes --json'],
-  run: (flags) => {
+  run: (flags, terminal) => {
     const purpose = parseCountedPurpose(String(flags['PURPOSE']));
     if (purpose === undefined) {
       throw new UsageError(`PURPOSE must be one of ${countedPurposes.join(', ')}`);
@@ -32,7 +32,7 @@ export const keysDestroy: Command = {
       throw new UsageError('VERSION must be a number from 1');
     }
     if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
-    return withVault(async (vault) => {
+    return withVault(terminal, async (vault) => {
       const destroyed: string[] = [];
       let refusal: unknown;
       for (const actor of await operatorsOf(vault, flags)) {
@@ -46,7 +46,7 @@ export const keysDestroy: Command = {
         }
       }
       if (refusal !== undefined) throw refusal;
-      print(flags, {
+      print(terminal, flags, {
         json: { purpose, version, tenants: destroyed },
         line: `Destroyed version ${version} of the ${purpose} key of ${counted(destroyed.length, 'tenant')}.`,
       });

@@ -13,18 +13,18 @@ export const keysList: Command = {
     'active, can be destroyed. It reads all rows.',
   flags: { tenant: someTenantFlag, json: jsonFlag },
   examples: ['', '--tenant acme --json'],
-  run: (flags) =>
-    withVault(async (vault) => {
+  run: (flags, terminal) =>
+    withVault(terminal, async (vault) => {
       const keys: ListedKey[] =
         flags['tenant'] === undefined ? [...(await listRootKeys(vault))] : [];
       for (const { tenant } of await operatorsOf(vault, flags)) {
         keys.push(...(await listTenantKeys(vault, await tenantRowOf(vault.tenants, tenant))));
       }
       if (flags['json'] === true) {
-        process.stdout.write(`${JSON.stringify({ keys })}\n`);
+        terminal.stdout.write(`${JSON.stringify({ keys })}\n`);
         return 0;
       }
-      printList(flags, {
+      printList(terminal, flags, {
         rows: keys,
         json: (key) => key,
         columns: {

@@ -13,15 +13,15 @@ function pausing(isPaused: boolean): Command {
     summary: `${verb} the rotations of tenants' keys that are under way. Servers follow within seconds.`,
     flags: { tenant: someTenantFlag, json: jsonFlag },
     examples: ['', '--tenant acme'],
-    run: (flags) =>
-      withVault(async (vault) => {
+    run: (flags, terminal) =>
+      withVault(terminal, async (vault) => {
         const operators = await operatorsOf(vault, flags);
         const open = new Set((await openRotations(vault)).open.map((row) => row.tenant_id));
         const concerned = operators.filter(({ tenant }) => open.has(tenant.id));
         for (const actor of concerned) {
           await perform({ store: vault.store, actor }, pauseRotations(vault, actor, isPaused));
         }
-        print(flags, {
+        print(terminal, flags, {
           json: { tenants: concerned.map(({ tenant }) => tenant.id) },
           line:
             concerned.length === 0

@@ -7,6 +7,7 @@ import type { Vault } from '../../runtime/open-vault.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
 import { counted, startProgress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { type NewShares, newShares, shareCountOf } from './new-shares.ts';
 
 export const keysRotateRoot: Command = {
@@ -29,14 +30,15 @@ export const keysRotateRoot: Command = {
     json: jsonFlag,
   },
   examples: ['', '--to vault-transit', '--to shamir --shares 5 --threshold 3 --json'],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const { to } = flags;
     const count = shareCountOf(flags);
     let made: NewShares | undefined;
     return withVault(
+      terminal,
       async (vault) => {
         if (count === undefined) await refuseWithoutCount(vault, to);
-        const progress = startProgress('tenants', undefined);
+        const progress = startProgress(terminal, 'tenants', undefined);
         try {
           const result = await rotateRoot(vault, {
             to: typeof to === 'string' ? to : undefined,
@@ -46,7 +48,7 @@ export const keysRotateRoot: Command = {
           progress.finish();
           // Then its one object are the shares.
           if (made?.isPrinted && flags['json'] === true) return 0;
-          print(flags, {
+          print(terminal, flags, {
             json: { source, key_id: keyId, version, generation, tenants, unreadable },
             line: [
               `The root key is now ${keyId} of the source ${source}, and nothing opens with the one before.`,
@@ -67,7 +69,7 @@ export const keysRotateRoot: Command = {
       ({ dataDir }) => {
         made = newShares(dataDir, {
           count,
-          print: (shares) => printShares(shares, flags['json'] === true),
+          print: (shares) => printShares(terminal, shares, flags['json'] === true),
         });
         return made;
       },
@@ -84,7 +86,11 @@ async function refuseWithoutCount(vault: Vault, to: Flags[string]): Promise<void
 }
 
 /** The rotation goes on when they are printed: a key whose shares are lost would be lost. */
-async function printShares(shares: readonly string[], isJson: boolean): Promise<void> {
+async function printShares(
+  { stdout }: Terminal,
+  shares: readonly string[],
+  isJson: boolean,
+): Promise<void> {
   const text = isJson
     ? JSON.stringify({ shares })
     : [
@@ -92,7 +98,7 @@ async function printShares(shares: readonly string[], isJson: boolean): Promise<
         ...shares,
       ].join('\n');
   await new Promise<void>((resolve, reject) => {
-    process.stdout.write(`${text}\n`, (error) => {
+    stdout.write(`${text}\n`, (error) => {
       if (!error) resolve();
       else reject(new RootKeyError('the shares could not be printed, so nothing was changed'));
     });

@@ -15,6 +15,7 @@ import { DirectoryLockedError, lockDirectory } from '../../store/sqlite/director
 import { type Command, jsonFlag, print } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
 import { counted, type Progress, startProgress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { operatorsOf, someTenantFlag } from './tenants.ts';
 
 const lookMs = second / 4;
@@ -35,8 +36,8 @@ export function keysRotate(purpose: RotatedPurpose): Command {
       'none runs. It ends when the rotation is finished; interrupted, the servers go on.',
     flags: { tenant: someTenantFlag, json: jsonFlag },
     examples: ['', '--tenant acme --json'],
-    run: (flags) =>
-      withVault(async (vault, config) => {
+    run: (flags, terminal) =>
+      withVault(terminal, async (vault, config) => {
         const operators = await operatorsOf(vault, flags);
         const tenants = new Set(operators.map(({ tenant }) => tenant.id));
         if ((await openOf(vault, { purpose, tenants })).length > 0)
@@ -45,14 +46,14 @@ export function keysRotate(purpose: RotatedPurpose): Command {
           const by = { store: vault.store, actor };
           await perform(by, beginRotation(vault, actor, purpose));
         }
-        await untilFinished(vault, config, { purpose, tenants });
+        await untilFinished(vault, config, { purpose, tenants, terminal });
         const rotations = await Promise.all(
           [...tenants].map((tenant_id) => vault.store.get('key_rotations', { tenant_id, purpose })),
         );
         const shown = rotations.flatMap((row) => (row ? [viewRotation(row)] : []));
         const rows = shown.reduce((sum, { rows_done }) => sum + rows_done, 0);
         const unreadable = shown.reduce((sum, one) => sum + one.unreadable, 0);
-        print(flags, {
+        print(terminal, flags, {
           json: { rotations: shown },
           line: [
             `The ${purpose} keys of ${counted(tenants.size, 'tenant')} are new; sealed again: ${counted(rows, 'row')}.`,
@@ -81,10 +82,15 @@ interface AwaitedRotations {
   readonly tenants: ReadonlySet<TenantId>;
 }
 
+/** The same, for the operator who waits. */
+interface WatchedRotations extends AwaitedRotations {
+  readonly terminal: Terminal;
+}
+
 async function untilFinished(
   vault: Vault,
   config: Config,
-  { purpose, tenants }: AwaitedRotations,
+  { purpose, tenants, terminal }: WatchedRotations,
 ): Promise<void> {
   const { clock } = vault;
   const stopping = new AbortController();
@@ -97,7 +103,8 @@ async function untilFinished(
     for (;;) {
       const open = await openOf(vault, { purpose, tenants });
       if (open.length === 0) return;
-      progress = report(open, progress);
+      progress ??= progressOf(terminal, open);
+      progress?.report(open.reduce((sum, { rows_done }) => sum + rows_done, 0));
       const next = open.map(({ tenant_id, revision }) => `${tenant_id} ${revision}`).join();
       const isWorkedOn = open.some(
         ({ until, is_paused }) => is_paused === 1 || until > clock.now(),
@@ -126,12 +133,10 @@ async function openOf(
   return open.filter((one) => one.purpose === purpose && tenants.has(one.tenant_id));
 }
 
-function report(open: readonly Rotation[], before: Progress | undefined): Progress | undefined {
+/** Undefined as long as the rows are not counted. */
+function progressOf(terminal: Terminal, open: readonly Rotation[]): Progress | undefined {
   const total = open.reduce((sum, { rows_total }) => sum + (rows_total ?? 0), 0);
-  if (total === 0) return before;
-  const progress = before ?? startProgress('rows', total);
-  progress.report(open.reduce((sum, { rows_done }) => sum + rows_done, 0));
-  return progress;
+  return total === 0 ? undefined : startProgress(terminal, 'rows', total);
 }
 
 /** True where no server runs on the embedded database. One that starts now reads the keys as they are then. */

@@ -17,6 +17,7 @@ import {
 import { withVault } from '../terminal/operator.ts';
 import { createPrivateFile } from '../terminal/private-file.ts';
 import { startProgress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
 
 export const logsExport: Command = {
@@ -48,14 +49,14 @@ export const logsExport: Command = {
     '--tenant acme --out acme.ndjson --json',
     '--shown revealed --through search',
   ],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const filter = filterOf(flags);
-    const { store, tenants } = await openLog(flags);
+    const { store, tenants } = await openLog(terminal, flags);
     try {
-      if (flags['database'] === undefined) await logExport(tenants);
+      if (flags['database'] === undefined) await logExport(terminal, tenants);
       const file = optionalText(flags, 'out');
-      const out = file === undefined ? process.stdout : createPrivateFile(file);
-      const progress = startProgress('entries', await countEntries(store, tenants));
+      const out = file === undefined ? terminal.stdout : createPrivateFile(file);
+      const progress = startProgress(terminal, 'entries', await countEntries(store, tenants));
       let count = 0;
       for await (const record of filtered(asLines(readLogs(store, tenants)), filter)) {
         if (!out.write(formatRecord(record))) await once(out, 'drain');
@@ -63,8 +64,8 @@ export const logsExport: Command = {
         progress.report(count);
       }
       progress.finish();
-      if (out !== process.stdout) await finished(out.end());
-      printSummary(flags, { entries: count });
+      if (out !== terminal.stdout) await finished(out.end());
+      printSummary(terminal, flags, { entries: count });
       return 0;
     } finally {
       await store.close();
@@ -108,8 +109,8 @@ async function* filtered(
  * The log records every copy of it. The copy was made just before that entry, so it lacks it. The vault writes the
  * entry with its proof: an entry without proof would be reported as forged.
  */
-async function logExport(tenants: readonly TenantId[]): Promise<void> {
-  await withVault(async ({ store, clock }) => {
+async function logExport(terminal: Terminal, tenants: readonly TenantId[]): Promise<void> {
+  await withVault(terminal, async ({ store, clock }) => {
     for (const tenant of tenants) {
       const fact = { entity: 'log', id: tenant, operation: 'export' } as const;
       await store.commit({ entries: [systemEntry({ ...fact, tenant, at: clock.now() })] });

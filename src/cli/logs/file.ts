@@ -1,14 +1,18 @@
 /** Reading an exported log: a file, or standard input. */
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { type LogRecord, parseLine } from '../../audit/records.ts';
 import type { ChainedEntry } from '../../store/log-chain/entries.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 
 const chunkBytes = 262_144;
 
 /** The records of the file, the entries of a chunk together. `-` is standard input. */
-export async function* readLogFile(file: string): AsyncGenerator<LogRecord> {
+export async function* readLogFile({ stdin }: Terminal, file: string): AsyncGenerator<LogRecord> {
   let number = 0;
-  for await (const lines of linesOf(file)) {
+  for await (const lines of linesOf(
+    file === '-' ? stdin : createReadStream(file, { highWaterMark: chunkBytes }),
+  )) {
     let entries: ChainedEntry[] = [];
     for (const text of lines) {
       number++;
@@ -26,9 +30,7 @@ export async function* readLogFile(file: string): AsyncGenerator<LogRecord> {
 }
 
 /** The complete lines of each chunk; the last line needs no newline. */
-async function* linesOf(file: string): AsyncGenerator<string[]> {
-  const source =
-    file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes });
+async function* linesOf(source: Readable): AsyncGenerator<string[]> {
   source.setEncoding('utf8');
   let rest = '';
   for await (const chunk of source as AsyncIterable<string>) {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Checkpoint, openCheckpoint, type Signed } from '../../audit/statements.ts';
 import { isObject } from '../../base/json.ts';
 import { UsageError } from '../terminal/command.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 
 export interface KeptCheckpoint {
   readonly signed: Signed;
@@ -12,23 +13,28 @@ export interface KeptCheckpoint {
 }
 
 /** @throws UsageError for a file that holds none, or something else as well. */
-export function readKept(files: readonly string[]): readonly KeptCheckpoint[] {
+export function readKept(
+  { stderr }: Terminal,
+  files: readonly string[],
+): readonly KeptCheckpoint[] {
   return files.flatMap((file) => {
     const text = readFileSync(file, 'utf8');
     const whole = parseJson(text);
-    const values = whole === undefined ? linesOf(text, file) : [whole];
+    const skip = (number: number) =>
+      stderr.write(`Line ${number} of ${file} is not JSON and was skipped.\n`);
+    const values = whole === undefined ? linesOf(text, skip) : [whole];
     if (values.length === 0) throw new UsageError('--checkpoint names a file without a checkpoint');
     return values.map(keptOf);
   });
 }
 
 /** A line that is cut short, which a full disk or a crash leaves, is skipped and reported. */
-function linesOf(text: string, file: string): unknown[] {
+function linesOf(text: string, skip: (number: number) => void): unknown[] {
   return text.split('\n').flatMap((line, index) => {
     if (line.trim() === '') return [];
     const value = parseJson(line);
     if (value !== undefined) return [value];
-    process.stderr.write(`Line ${index + 1} of ${file} is not JSON and was skipped.\n`);
+    skip(index + 1);
     return [];
   });
 }

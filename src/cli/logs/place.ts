@@ -8,6 +8,7 @@ import { openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts'
 import { tenantNamed } from '../../store/queries/tenants.ts';
 import type { Flag, Flags } from '../terminal/command.ts';
 import { requireOne } from '../terminal/operator.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 
 export const placeFlags: Readonly<Record<'database' | 'tenant', Flag>> = {
   database: {
@@ -30,10 +31,11 @@ export function optionalText(flags: Flags, name: string): string | undefined {
 
 /** Opens the log for reading alone, and finds out whose it is. */
 export async function openLog(
+  terminal: Terminal,
   flags: Flags,
 ): Promise<{ readonly store: ReadOnlyStore; readonly tenants: readonly TenantId[] }> {
   const asked = optionalText(flags, 'tenant');
-  const store = await openReadOnly(placeOf(flags));
+  const store = await openReadOnly(placeOf(terminal, flags));
   try {
     const tenants =
       asked === undefined ? await tenantsWithLogs(store) : [await tenantOf(store, asked)];
@@ -49,10 +51,10 @@ async function tenantOf(store: ReadOnlyStore, asked: string): Promise<TenantId> 
   return requireOne(tenantMeant(rows, asked));
 }
 
-function placeOf(flags: Flags): string {
+function placeOf({ env }: Terminal, flags: Flags): string {
   const named = optionalText(flags, 'database');
   if (named !== undefined)
-    return /^postgres(?:ql)?:\/\//.test(named) ? databasePlace(named) : named;
-  const { databaseUrl, dataDir } = readConfig();
+    return /^postgres(?:ql)?:\/\//.test(named) ? databasePlace(named, env) : named;
+  const { databaseUrl, dataDir } = readConfig(env);
   return databaseUrl ?? dataDir;
 }

@@ -13,7 +13,7 @@ import { pooledRandom } from '../../base/random.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
-import { type Config, readConfig } from '../../runtime/config/config.ts';
+import type { Config } from '../../runtime/config/config.ts';
 import { lentKeys } from '../../runtime/lent-keys.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { tenantWithId } from '../../store/queries/tenants.ts';
@@ -52,7 +52,7 @@ interface KeyedPlace extends Pick<Config, 'rootKey' | 'dataDir'> {
 export async function* withState(
   reading: StateReading,
   state: State,
-  { rootKey, dataDir, sharedKeys }: KeyedPlace = readConfig(),
+  { rootKey, dataDir, sharedKeys }: KeyedPlace,
 ): AsyncGenerator<LogRecord> {
   const settings = { createIfMissing: false, clock: systemClock, random: pooledRandom() };
   const roots = await openRootKeys({

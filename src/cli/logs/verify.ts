@@ -3,9 +3,11 @@ import { countEntries, readLogs } from '../../audit/read.ts';
 import type { LogRecord } from '../../audit/records.ts';
 import { LogVerifier, type Verification } from '../../audit/verify.ts';
 import { parseUuid, type TenantId } from '../../base/ids.ts';
+import { readConfig } from '../../runtime/config/config.ts';
 import { type Command, type Flags, jsonFlag, repeated, UsageError } from '../terminal/command.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { publicKeyFlag, readTrustedKey } from '../terminal/public-key.ts';
+import type { Terminal } from '../terminal/terminal.ts';
 import { readLogFile } from './file.ts';
 import { type KeptCheckpoint, readKept } from './kept-checkpoints.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
@@ -40,15 +42,17 @@ export const logsVerify: Command = {
     json: jsonFlag,
   },
   examples: ['', '--state --json', '--file audit.ndjson --checkpoint kept.json'],
-  run: async (flags) => {
+  run: async (flags, terminal) => {
     const file = optionalText(flags, 'file');
     const state: State | undefined =
       flags['state'] === true ? { rows: 0, beyond: 0, findings: [] } : undefined;
     const { verification, trustedKeys } =
-      file === undefined ? await verifyDatabase(flags, state) : await verifyFile(file, flags);
+      file === undefined
+        ? await verifyDatabase(terminal, flags, state)
+        : await verifyFile(terminal, flags, file);
     const findings = [...verification.findings, ...(state?.findings ?? [])];
     const counts = state && { rows: state.rows, beyond: state.beyond };
-    process.stdout.write(
+    terminal.stdout.write(
       flags['json'] === true
         ? `${JSON.stringify({ ...verification, ...counts, findings })}\n`
         : describeVerification(verification, trustedKeys) + (state ? describeState(state) : ''),
@@ -62,30 +66,38 @@ interface VerifiedLog {
   readonly trustedKeys: readonly string[];
 }
 
-async function verifyDatabase(flags: Flags, state: State | undefined): Promise<VerifiedLog> {
-  const kept = readKept(repeated(flags, 'checkpoint'));
-  const { store, tenants } = await openLog(flags);
+async function verifyDatabase(
+  terminal: Terminal,
+  flags: Flags,
+  state: State | undefined,
+): Promise<VerifiedLog> {
+  const kept = readKept(terminal, repeated(flags, 'checkpoint'));
+  const { store, tenants } = await openLog(terminal, flags);
   try {
     const whole = flags['tenant'] === undefined;
     const only = whole ? undefined : tenants[0];
-    const records = state ? withState({ store, tenants, whole }, state) : readLogs(store, tenants);
-    return await verify(flags, { kept, only, records, total: await countEntries(store, tenants) });
+    const records = state
+      ? withState({ store, tenants, whole }, state, readConfig(terminal.env))
+      : readLogs(store, tenants);
+    const total = await countEntries(store, tenants);
+    return await verify(terminal, flags, { kept, only, records, total });
   } finally {
     await store.close();
   }
 }
 
-async function verifyFile(file: string, flags: Flags): Promise<VerifiedLog> {
+async function verifyFile(terminal: Terminal, flags: Flags, file: string): Promise<VerifiedLog> {
   refuseFile(flags);
   if (flags['database'] !== undefined)
     throw new UsageError('--database cannot be combined with --file');
-  const kept = readKept(repeated(flags, 'checkpoint'));
+  const kept = readKept(terminal, repeated(flags, 'checkpoint'));
   const asked = optionalText(flags, 'tenant');
   const only = asked === undefined ? undefined : parseUuid<TenantId>(asked);
   if (asked !== undefined && (only === undefined || kept.length === 0)) {
     throw new UsageError('--tenant with --file selects from --checkpoint, by the id of the tenant');
   }
-  return verify(flags, { kept, only, records: readLogFile(file), total: undefined });
+  const records = readLogFile(terminal, file);
+  return verify(terminal, flags, { kept, only, records, total: undefined });
 }
 
 interface Verifying {
@@ -97,6 +109,7 @@ interface Verifying {
 }
 
 async function verify(
+  terminal: Terminal,
   flags: Flags,
   { kept, only, records, total }: Verifying,
 ): Promise<VerifiedLog> {
@@ -110,19 +123,11 @@ async function verify(
   const published = [...new Set(chosen.flatMap(({ keys }) => keys))];
   const trustedKeys = given.length > 0 ? given : published;
   const verifier = new LogVerifier({ trustedKeys, kept: chosen.map(({ signed }) => signed) });
-  await walk(verifier, records, total);
-  return { verification: verifier.finish(), trustedKeys };
-}
-
-async function walk(
-  verifier: LogVerifier,
-  records: AsyncIterable<LogRecord>,
-  total: number | undefined,
-): Promise<void> {
-  const progress = startProgress('entries', total);
+  const progress = startProgress(terminal, 'entries', total);
   for await (const record of records) {
     verifier.take(record);
     progress.report(verifier.entries);
   }
   progress.finish();
+  return { verification: verifier.finish(), trustedKeys };
 }

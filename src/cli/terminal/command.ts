@@ -1,4 +1,5 @@
 /** The declaration of a command. */
+import type { Terminal } from './terminal.ts';
 
 export interface Flag {
   readonly kind: 'string' | 'boolean';
@@ -20,7 +21,7 @@ export interface Command {
   /** Lines that can be typed, without `strongroom` and the words of the command. */
   readonly examples: readonly string[];
   /** Resolves to the exit code. */
-  readonly run: (flags: Flags) => Promise<number>;
+  readonly run: (flags: Flags, terminal: Terminal) => Promise<number>;
 }
 
 export interface Operand {
@@ -54,8 +55,12 @@ export function repeated(flags: Flags, name: string): readonly string[] {
 }
 
 /** The output of a command: one JSON object for programs, or a line for people. */
-export function print(flags: Flags, { json, line }: { json: object; line: string }): void {
-  process.stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
+export function print(
+  { stdout }: Terminal,
+  flags: Flags,
+  { json, line }: { json: object; line: string },
+): void {
+  stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
 }
 
 export const jsonFlag: Flag = { kind: 'boolean', meaning: 'print JSON, for programs' };
@@ -66,6 +71,6 @@ export const summaryFlag: Flag = {
   meaning: 'print the counts as JSON, the last line of standard error',
 };
 
-export function printSummary(flags: Flags, counts: object): void {
-  if (flags['json'] === true) process.stderr.write(`${JSON.stringify(counts)}\n`);
+export function printSummary({ stderr }: Terminal, flags: Flags, counts: object): void {
+  if (flags['json'] === true) stderr.write(`${JSON.stringify(counts)}\n`);
 }

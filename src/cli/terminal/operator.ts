@@ -8,16 +8,18 @@ import { type Config, readConfig } from '../../runtime/config/config.ts';
 import { openVault, type Vault } from '../../runtime/open-vault.ts';
 import { tenantNamed } from '../../store/queries/tenants.ts';
 import { type Flag, type Flags, required, UsageError } from './command.ts';
+import type { Terminal } from './terminal.ts';
 
 /**
  * Opens the configured vault for one command.
  * @param sharedKeys keys of the source `shamir`, where they are not those of a running server alone.
  */
 export async function withVault(
+  { env }: Terminal,
   run: (vault: Vault, config: Config) => Promise<number>,
   sharedKeys?: (config: Config) => SharedKeys,
 ): Promise<number> {
-  const config = readConfig();
+  const config = readConfig(env);
   const vault = await openVault(config, sharedKeys && { sharedKeys: sharedKeys(config) });
   try {
     return await run(vault, config);

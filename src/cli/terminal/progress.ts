@@ -1,4 +1,5 @@
 /** Reports the progress of a long command on standard error. */
+import type { Terminal } from './terminal.ts';
 
 const terminalEveryMs = 200;
 /** Without a terminal each report is a line of its own, so there are fewer. */
@@ -11,8 +12,11 @@ export interface Progress {
 }
 
 /** @param total the number of items; `undefined` if it is unknown. */
-export function startProgress(noun: string, total: number | undefined): Progress {
-  const { stderr } = process;
+export function startProgress(
+  { stderr }: Terminal,
+  noun: string,
+  total: number | undefined,
+): Progress {
   const started = performance.now();
   const everyMs = stderr.isTTY ? terminalEveryMs : lineEveryMs;
   let last = started;

@@ -1,4 +1,5 @@
 /** Lines from standard input that nobody looking at the terminal shall read. */
+import type { Terminal } from './terminal.ts';
 
 const lineBytesMax = 1024;
 
@@ -10,11 +11,13 @@ const endings = [3, 4].map((code) => String.fromCharCode(code));
  * does not show them.
  * @param prompt written to a terminal before each line.
  */
-export async function* secretLines(prompt: () => string): AsyncGenerator<string, void> {
-  const { stdin, stderr } = process;
+export async function* secretLines(
+  { stdin, stderr }: Terminal,
+  prompt: () => string,
+): AsyncGenerator<string, void> {
   const isTerminal = stdin.isTTY === true;
   const ask = () => isTerminal && stderr.write(prompt());
-  if (isTerminal) stdin.setRawMode(true);
+  if (isTerminal) stdin.setRawMode?.(true);
   let text = '';
   try {
     ask();
@@ -33,7 +36,7 @@ export async function* secretLines(prompt: () => string): AsyncGenerator<string,
     if (text.trim() !== '') yield text;
   } finally {
     if (isTerminal) {
-      stdin.setRawMode(false);
+      stdin.setRawMode?.(false);
       stderr.write('\n');
     }
   }

@@ -1,5 +1,6 @@
 /** Lists: a table for people, a line of JSON for each row for programs. */
 import type { Flags } from './command.ts';
+import type { Terminal } from './terminal.ts';
 
 /** The text of a row under each heading. */
 export type Columns<R> = Readonly<Record<string, (row: R) => string>>;
@@ -10,10 +11,14 @@ interface List<R> {
   readonly columns: Columns<R>;
 }
 
-export function printList<R>(flags: Flags, { rows, json, columns }: List<R>): void {
+export function printList<R>(
+  { stdout }: Terminal,
+  flags: Flags,
+  { rows, json, columns }: List<R>,
+): void {
   const lines =
     flags['json'] === true ? rows.map((row) => JSON.stringify(json(row))) : table(rows, columns);
-  process.stdout.write(lines.map((line) => `${line}\n`).join(''));
+  stdout.write(lines.map((line) => `${line}\n`).join(''));
 }
 
 const gap = '  ';

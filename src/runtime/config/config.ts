@@ -97,8 +97,8 @@ export interface Config {
 export type Reloadable = Pick<Config, 'tls'>;
 
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
-export function readVariable(name: string): string | undefined {
-  return process.env[name] || undefined;
+export function readVariable(environment: Environment, name: string): string | undefined {
+  return environment[name] || undefined;
 }
 
 const prefixForm = /^[A-Za-z][A-Za-z0-9]{0,19}$/;
@@ -122,7 +122,7 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
  * Reads the configuration; variables that are empty count as absent.
  * @throws ConfigError naming every variable that is wrong or unknown.
  */
-export function readConfig(environment: Environment = process.env): Config {
+export function readConfig(environment: Environment): Config {
   const read = readerOf(environment);
   const dataDir = read('DATA_DIR') ?? './data';
   const rootKeyFile = read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key');
@@ -167,9 +167,10 @@ export function readConfig(environment: Environment = process.env): Config {
  * @throws ConfigError like {@link readConfig}.
  */
 export function readConfigAt(
+  environment: Environment,
   place: { readonly DATABASE_URL: string } | { readonly DATA_DIR: string },
 ): Config {
-  const { STRONGROOM_DATABASE_URL: _url, ...others } = process.env;
+  const { STRONGROOM_DATABASE_URL: _url, ...others } = environment;
   const named = Object.entries(place).map(([name, value]) => [`STRONGROOM_${name}`, value]);
   return readConfig({ ...others, ...Object.fromEntries(named) });
 }
@@ -178,7 +179,7 @@ export function readConfigAt(
  * Reads again the files that variables name.
  * @throws ConfigError as {@link readConfig} does.
  */
-export function readReloadable(environment: Environment = process.env): Reloadable {
+export function readReloadable(environment: Environment): Reloadable {
   const read = readerOf(environment);
   return readAll<Reloadable>({ tls: () => readTls(read) });
 }
@@ -333,7 +334,7 @@ function readProxyDomain(text: string | undefined): string | undefined {
  */
 export function databasePlace<T extends string | undefined>(
   text: T,
-  environment: Environment = process.env,
+  environment: Environment,
 ): T | string {
   if (text === undefined) return text;
   const variable = 'STRONGROOM_DATABASE_URL';
