@@ -132,18 +132,20 @@ onBothEngines('proofs of the client', (engine) => {
     const { log, checkpoint, publicKeys } = await history();
     const options = { publicKeys, checkpoints: [checkpoint] };
     const lines = log.trimEnd().split('\n');
-    const covered = JSON.parse(checkpoint.statement).heads.at(-1)[1] as number;
+    const heads: [string, number][] = JSON.parse(checkpoint.statement).heads;
+    const covered = new Map(heads.map(([stream, seq]) => [stream, seq]));
     const without = (at: number) => lines.filter((_, index) => index !== at);
     for (const [at, line] of lines.entries()) {
-      const { kind, seq } = JSON.parse(line) as { kind: string; seq: number };
+      const { kind, seq, stream_id } = JSON.parse(line) as Line;
       const next = lines[at + 1];
       const variants: Record<string, string[] | undefined> = {
         repeated: [...lines.slice(0, at), line, ...lines.slice(at)],
         'with an addition': lines.with(at, line.replace(/\}$/, ',"more":1}')),
         'with a space': lines.with(at, line.replace(':', ': ')),
         removed: without(at),
+        // Streams may be mixed: the order is that of each.
         moved:
-          next && JSON.parse(next).kind === kind
+          next && JSON.parse(next).kind === kind && JSON.parse(next).stream_id === stream_id
             ? lines.with(at, next).with(at + 1, line)
             : undefined,
         edited:
@@ -162,7 +164,10 @@ onBothEngines('proofs of the client', (engine) => {
         if (variant === undefined) continue;
         // Nothing but the chain speaks for what is newer than the last checkpoint.
         const isNewest =
-          kind === 'entry' && seq > covered && name === 'removed' && seq === lastSeq(lines);
+          kind === 'entry' &&
+          name === 'removed' &&
+          seq > (covered.get(stream_id) ?? 0) &&
+          seq === lastSeq(lines, stream_id);
         const altered = `${variant.join('\n')}\n`;
         const { intact } = await verifyLog(altered, options);
         const place = `line ${at + 1} (${kind}) ${name}`;
@@ -175,10 +180,12 @@ onBothEngines('proofs of the client', (engine) => {
   test('a checkpoint that was kept shows a log that was cut and signed again', async () => {
     const { tenant, first, checkpoint, log, publicKeys } = await history();
     const lines = log.trimEnd().split('\n');
+    const heads: [string, number][] = JSON.parse(first.statement).heads;
+    const known = new Map(heads.map(([stream, seq]) => [stream, seq]));
     const early = lines.filter((line) => {
-      const { kind, seq, statement } = JSON.parse(line);
+      const { kind, seq, stream_id, statement } = JSON.parse(line);
       if (kind === 'checkpoint') return JSON.parse(statement).seq <= first.seq;
-      return kind !== 'entry' || seq <= JSON.parse(first.statement).heads[0][1];
+      return kind !== 'entry' || seq <= (known.get(stream_id) ?? 0);
     });
     const text = `${early.join('\n')}\n`;
     assert.equal((await verifyLog(text, { publicKeys, checkpoints: [first] })).intact, true);
@@ -195,6 +202,14 @@ onBothEngines('proofs of the client', (engine) => {
   });
 });
 
-function lastSeq(lines: readonly string[]): number {
-  return Math.max(...lines.map((line) => JSON.parse(line).seq ?? 0));
+interface Line {
+  readonly kind: string;
+  readonly seq: number;
+  readonly stream_id: string;
+}
+
+function lastSeq(lines: readonly string[], stream: string): number {
+  const parsed = lines.map((line) => JSON.parse(line) as Line);
+  const own = parsed.filter(({ stream_id }) => stream_id === stream);
+  return Math.max(...own.map(({ seq }) => seq));
 }
