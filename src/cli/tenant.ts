@@ -1,5 +1,7 @@
 /** `strongroom tenant …`: tenants, from the operator's side. */
 
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { createTenantWithKey } from '../access/tenants/bootstrap.ts';
 import { deleteTenant, purgeDeletedTenants } from '../access/tenants/delete.ts';
 import { receiptOfTenant } from '../access/tenants/erasure.ts';
@@ -8,8 +10,10 @@ import { tenantRowOf } from '../access/tenants/read.ts';
 import { nameOf } from '../access/tenants/tenants.ts';
 import { setQuotas } from '../access/tenants/update.ts';
 import { viewReceipt } from '../audit/erasure.ts';
+import { systemCodeOf } from '../base/errors.ts';
 import { perform } from '../rules/operation.ts';
 import { formatQuota, parseQuota, type QuotaName, quotaRows, quotasOf } from '../rules/settings.ts';
+import { makePrivateDirectory } from '../store/private-directory.ts';
 import {
   type Command,
   jsonFlag,
@@ -139,26 +143,41 @@ export const tenantDelete: Command = {
   examples: ['--tenant acme --yes'],
   run: (flags, terminal) => {
     if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
-    return withVault(terminal, async (vault) => {
+    return withVault(terminal, async (vault, { dataDir }) => {
       const operator = await operatorOf(vault, flags);
       const { tenant } = operator;
       const { id, name } = tenant;
       const row = await tenantRowOf(vault.tenants, tenant);
       await perform({ store: vault.store, actor: operator }, deleteTenant(vault, operator));
-      const removed = await purge(terminal, vault);
       const signed = await receiptOfTenant(vault, { tenant, row });
       const receipt = signed ? viewReceipt(signed, tenant) : null;
+      // Only this process has the key that signs, and the removal of the rows may be interrupted.
+      const file = receipt && keepReceipt(terminal, join(dataDir, `erasure-${id}.json`), receipt);
+      const removed = await purge(terminal, vault);
       print(terminal, flags, {
         json: { id, removed_rows: removed, receipt },
         line:
           `Deleted the tenant "${name}" (${id}) and ${removed} rows of it.\n` +
           'Keep this receipt: its key is destroyed, so it cannot be issued again.\n' +
+          (file ? `It is in ${file} as well.\n` : '') +
           JSON.stringify(receipt),
       });
       return 0;
     });
   },
 };
+
+/** Returns the file in which the receipt is; `undefined` where it cannot be written, which must not end the deletion. */
+function keepReceipt({ stderr }: Terminal, file: string, receipt: object): string | undefined {
+  try {
+    makePrivateDirectory(dirname(file));
+    writeFileSync(file, `${JSON.stringify(receipt)}\n`, { mode: 0o600, flush: true });
+    return file;
+  } catch (error) {
+    stderr.write(`the receipt cannot be written to ${file}: ${systemCodeOf(error) ?? 'unknown'}\n`);
+    return undefined;
+  }
+}
 
 /** Also of tenants that were deleted before and are not removed yet. */
 async function purge(
