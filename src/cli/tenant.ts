@@ -167,7 +167,7 @@ export const tenantDelete: Command = {
   },
 };
 
-/** Returns the file in which the receipt is; `undefined` where it cannot be written, which must not end the deletion. */
+/** Returns the file with the receipt; `undefined` where it cannot be written, which must not end the deletion. */
 function keepReceipt({ stderr }: Terminal, file: string, receipt: object): string | undefined {
   try {
     makePrivateDirectory(dirname(file));
