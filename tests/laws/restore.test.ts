@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import {
   assertSameVault,
   backedUp,
@@ -40,11 +40,24 @@ const manifestOf = (directory: string) =>
 /** It says so, and what to do instead. */
 const noBackup = 'the vault makes no backups of distributed tables';
 
+const ends: (() => unknown)[] = [];
+after(async () => {
+  for (const end of ends.reverse()) await end();
+});
+const unaltered = new Map<EngineName, Promise<FilledVault>>();
+
+/** One for all tests that only read it, which is most of what they would do. */
+function unalteredVault(name: EngineName): Promise<FilledVault> {
+  const vault = unaltered.get(name) ?? filledVault({ after: (end) => void ends.push(end) }, name);
+  unaltered.set(name, vault);
+  return vault;
+}
+
 for (const from of names) {
   test(`a backup of ${from} restores to the same rows and reads on both engines`, {
     skip: notOnCitus(noBackup),
   }, async (t) => {
-    const vault = await filledVault(t, from);
+    const vault = await unalteredVault(from);
     const before = await rowsIn(vault.engine, vault.place);
     const directory = await backedUp(t, vault);
     assert.deepEqual(readdirSync(directory).sort(), ['manifest.json', 'strongroom.db']);
@@ -192,7 +205,7 @@ test('a part that is missing, altered or foreign is named, and nothing is change
 });
 
 test('a database to which an attacker has added something, with a manifest that says so, is refused', async (t) => {
-  const vault = await filledVault(t, 'sqlite');
+  const vault = await unalteredVault('sqlite');
   const directory = await backedUp(t, vault);
   // One text for both engines: SQLite reads a column and a comment, PostgreSQL the end of a list and a statement.
   const column = '/* /* */ null -- */ finished_at) select version() --';
@@ -229,7 +242,7 @@ test('a database to which an attacker has added something, with a manifest that 
 });
 
 test('tables of another application in the database are not touched', async (t) => {
-  const vault = await filledVault(t, 'sqlite');
+  const vault = await unalteredVault('sqlite');
   const directory = await backedUp(t, vault);
   const engine = engineOf('postgres');
   for (const table of ['events', 'sessions', 'rate_limits']) {
@@ -248,7 +261,7 @@ for (const name of names) {
   test(`a place that is not empty, or another root key, is refused on ${name}`, {
     skip: name === 'postgres' && notOnCitus(noBackup),
   }, async (t) => {
-    const vault = await filledVault(t, name);
+    const vault = await unalteredVault(name);
     const directory = await backedUp(t, vault);
     const before = await rowsIn(vault.engine, vault.place);
     const taken = await restore(directory, vault.place, vault.rootKey);
@@ -275,7 +288,7 @@ for (const name of names) {
 test('a restore that was killed leaves a place that is not served, until the next restore', {
   skip: notOnCitus(noBackup),
 }, async (t) => {
-  const vault = await filledVault(t, 'postgres');
+  const vault = await unalteredVault('postgres');
   const directory = await backedUp(t, vault);
   for (const name of names) {
     const engine = engineOf(name);
@@ -308,7 +321,7 @@ test('a restore that was killed leaves a place that is not served, until the nex
 test('a full disk ends a backup and a restore without anything that looks complete', {
   skip: notOnCitus(noBackup),
 }, async (t) => {
-  const vault = await filledVault(t, 'postgres');
+  const vault = await unalteredVault('postgres');
   const directory = await backedUp(t, vault);
   const disk = smallDisk(t, 1);
   if (disk === undefined) return t.diagnostic('nobody may mount a small disk here: not tested');
@@ -328,7 +341,7 @@ test('a full disk ends a backup and a restore without anything that looks comple
 });
 
 test('backup --keep names backups by time, and keeps the newest that are complete', async (t) => {
-  const vault = await filledVault(t, 'sqlite');
+  const vault = await unalteredVault('sqlite');
   const parent = join(temporaryDirectory(t), 'backups');
   const environment = environmentOf(vault.place, vault.rootKey);
   const backUp = async () => {
