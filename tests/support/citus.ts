@@ -17,8 +17,18 @@ const variable = 'TEST_CITUS_BIN';
 const whereItLoads = '--where-it-loads';
 const how = 'docs/growth.md says how to install Citus';
 
-/** What each change of the store can break on Citus, in less than five minutes on two cores. */
-const part = ['tests/store/contract.test.ts', 'tests/http/storage-quotas.test.ts'];
+/** What a change can break on Citus without anyone noticing elsewhere, in less than five minutes on two cores. */
+const part = [
+  'tests/store/contract.test.ts',
+  'tests/store/citus-workers.test.ts',
+  'tests/store/distribution.test.ts',
+  'tests/store/postgres-distribution.test.ts',
+  'tests/store/rolling-upgrade.test.ts',
+  'tests/http/storage-quotas.test.ts',
+  'tests/laws/aged-keys.test.ts',
+  'tests/laws/many-tenants.test.ts',
+  'tests/laws/nonces.test.ts',
+];
 /** What lies below and beside these knows of no database. */
 const all = [
   'tests/store',
