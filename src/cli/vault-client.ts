@@ -6,12 +6,17 @@ import { readVariable } from '../runtime/config/config.ts';
 import { type Flag, type Flags, UsageError } from './terminal/command.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
+const urlVariable = 'STRONGROOM_URL';
 const urlDefault = 'http://127.0.0.1:8080';
 const keyVariableDefault = 'STRONGROOM_KEY';
 const prefixDefault = 'SVC';
 
 export const clientFlags: Readonly<Record<string, Flag>> = {
-  url: { kind: 'string', value: 'URL', meaning: `address of the vault (default: ${urlDefault})` },
+  url: {
+    kind: 'string',
+    value: 'URL',
+    meaning: `address of the vault (default: the variable ${urlVariable}, or ${urlDefault})`,
+  },
   'key-env': {
     kind: 'string',
     value: 'VARIABLE',
@@ -47,9 +52,12 @@ export interface VaultClient {
 
 /** @throws UsageError when there is no key, or no address. */
 export function createVaultClient({ env }: Terminal, flags: Flags): VaultClient {
-  const base = String(flags['url'] ?? urlDefault).replace(/\/$/, '');
+  const base = String(flags['url'] ?? readVariable(env, urlVariable) ?? urlDefault).replace(
+    /\/$/,
+    '',
+  );
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
-    throw new UsageError('--url must be an http or https address');
+    throw new UsageError(`--url or ${urlVariable} must be an http or https address`);
   }
   const key = readKey(env, flags);
   const prefix = String(flags['header-prefix'] ?? prefixDefault);
@@ -91,7 +99,7 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
 function unreachable(request: ClientRequest, error: NodeJS.ErrnoException): ResponseError {
   const address = `${request.protocol}//${request.getHeader('host')}`;
   const advice = /^(?:ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT)$/.test(error.code ?? '')
-    ? '; start the vault there, or give its address with --url'
+    ? '; start the vault there, or give its address with --url or STRONGROOM_URL'
     : '';
   return new ResponseError(`cannot reach ${address}: ${error.code ?? error.message}${advice}`);
 }

@@ -55,6 +55,8 @@ const variableNames = [
   'TLS_CERT',
   'TLS_KEY',
   'TRUSTED_PROXIES',
+  // The address of a running vault, for commands and clients.
+  'URL',
 ] as const;
 
 export type VariableName = (typeof variableNames)[number];
