@@ -45,5 +45,5 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "/usr/local/lib/node_modules/strongroom/bin/healthcheck.js"]
-ENTRYPOINT ["node", "--disable-sigusr1", "--max-semi-space-size=8", "/usr/local/lib/node_modules/strongroom/bin/strongroom.js"]
+ENTRYPOINT ["node", "--disable-sigusr1", "--max-semi-space-size=32", "/usr/local/lib/node_modules/strongroom/bin/strongroom.js"]
 CMD ["serve"]
