@@ -1,6 +1,7 @@
 /** Every operation of the service: those that require a key, by resource, and those that do not. */
 
 import type { OpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import type { PageEnds } from '../audit/list.ts';
 import type { Random } from '../base/random.ts';
 import type { ImportTools } from '../http/bulk/import-stream.ts';
@@ -40,6 +41,7 @@ export interface ApiTools
     Pick<ListTools, 'quarantine'> {
   readonly random: Random;
   readonly tenants: Tenants;
+  readonly vaultKeys: VaultKeys;
   /** See `readErasure`. */
   readonly keyMaxAgeMs: number;
   readonly enrichments: Enrichments;

@@ -1,11 +1,12 @@
 /** The service itself, for clients without a key: probes, the description of the interface, metrics, one public key. */
 
+import type { SigningPairs } from '../access/keyrings/signing-pairs.ts';
 import { type Clock, second } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
 import type { Exposition, Metrics } from '../base/telemetry/metrics.ts';
 import { jsonMediaType } from '../http/protocol/request-context.ts';
 import { sha256 } from '../keys/digest.ts';
-import type { WebhookKey } from '../keys/webhook-signatures.ts';
 import type { Store } from '../store/store.ts';
 import type { OpenOperation, Section } from './declaration/operation.ts';
 
@@ -33,8 +34,7 @@ export interface DescriptionPage {
 export interface ServiceTools extends Pick<DescribedApi, 'headerPrefix' | 'version'> {
   readonly store: Store;
   readonly clock: Clock;
-  /** Makes the key at its first use. */
-  readonly signingKey: () => Promise<WebhookKey>;
+  readonly signingPairs: Pick<SigningPairs, 'publicKey'>;
   readonly metrics: Metrics;
   /** Whether metrics are shown here; otherwise they have an address of their own. */
   readonly showsMetrics: boolean;
@@ -55,24 +55,51 @@ export function serviceOperations(
   tools: ServiceTools,
   sections: readonly Section[],
 ): readonly OpenOperation[] {
-  const { signingKey, metrics, showsMetrics } = tools;
+  const { metrics, showsMetrics } = tools;
   const operations: readonly OpenOperation[] = [
     ...healthOperations(tools),
-    {
-      id: 'getWebhookKey',
-      path: '/keys/webhooks.v1.key',
-      summary: 'Retrieve the public key that verifies webhooks',
-      replies: { 200: textAs('text/plain') },
-      handle: async () => ({
-        status: 200,
-        body: (await signingKey()).publicKey,
-        mediaType: 'text/plain',
-      }),
-    },
+    ...webhookKeyOperations(tools),
     ...descriptionOperations(() => tools.describe({ ...tools, sections, open: operations })),
     ...(showsMetrics ? [metricsOperation(metrics)] : []),
   ];
   return operations;
+}
+
+const pairForm = /^[1-9][0-9]{0,8}$/;
+
+function webhookKeyOperations({
+  signingPairs,
+}: Pick<ServiceTools, 'signingPairs'>): readonly OpenOperation[] {
+  const show = async (pair: number) => {
+    const body = await signingPairs.publicKey(pair);
+    if (body !== undefined) return { status: 200, body, mediaType: 'text/plain' };
+    throw new VaultError('not_found', { public: 'There is no key of that version.' });
+  };
+  const replies = { 200: textAs('text/plain') };
+  return [
+    {
+      id: 'getWebhookKey',
+      path: '/keys/webhooks.v1.key',
+      summary: 'Retrieve the public key that verifies webhooks',
+      replies,
+      // The vault makes this one at its first use.
+      handle: () => show(1),
+    },
+    {
+      id: 'getWebhookKeyVersion',
+      path: '/keys/webhooks.v:version.key',
+      summary: 'Retrieve the public key of a version, which verifies webhooks',
+      params: { version: 'The number in `SVC-SIGNATURE-VERSION`.' },
+      replies,
+      problems: ['not_found'],
+      // Each version that is not in memory is looked up.
+      isLimited: true,
+      handle: async ({ version = '' }) => {
+        if (pairForm.test(version)) return show(Number(version));
+        throw new VaultError('not_found', { public: 'There is no key of that version.' });
+      },
+    },
+  ];
 }
 
 /** How long a verdict is reused: a probe writes to the disk, and any client may send one. */

@@ -1,12 +1,13 @@
 /** The keys of the caller's own tenant: their versions, rotations, and the end of what nothing needs any more. */
 import Type from 'typebox';
 import { destroyKey } from '../access/key-rotations/destroy.ts';
-import { countedPurposes, readTenantKeys } from '../access/key-rotations/key-list.ts';
+import { keyPurposes, readTenantKeys } from '../access/key-rotations/key-list.ts';
 import {
   beginRotation,
   type KeyRotating,
   listRotations,
 } from '../access/key-rotations/rotation.ts';
+import { rotatedPurposes } from '../store/key-tables.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { shared, strict, text, timestamp, uuid } from './shapes.ts';
@@ -19,7 +20,10 @@ const tenantKey = object({
   tenant_id,
   version: attribute(version, 'Counts the keys of the purpose.'),
   state: attribute(text, '`active`, `decrypt_only` or `destroyed`.'),
-  rows: attribute(Type.Integer(), 'How many rows are under it.'),
+  rows: attribute(
+    Type.Union([Type.Integer(), Type.Null()]),
+    'How many rows are under it. Null for `row`, whose rows are not counted.',
+  ),
   created_at: attribute(timestamp, 'When it was made.'),
 });
 
@@ -32,8 +36,8 @@ const rotation = object(
   {
     purpose: attribute(
       text,
-      'Which key is replaced: `data`, `search` or `fingerprint`. `period` is a new data key, under which nothing is ' +
-        'sealed again.',
+      'Which key is replaced: `data`, `search`, `fingerprint`, `webhooks` or `log`. `period` is a new data key, ' +
+        'under which nothing is sealed again.',
     ),
     tenant_id: attribute(uuid, tenant_id),
     state: attribute(
@@ -59,16 +63,16 @@ const rotation = object(
 const rotationRequest = object(
   {
     purpose: attribute(
-      Type.Enum(['data', 'search', 'fingerprint']),
-      'Which key to replace: the one that seals data and stored responses, that of search terms, or that of ' +
-        'fingerprints, which change with it.',
+      Type.Enum([...rotatedPurposes]),
+      'Which key to replace: the one that seals data and stored responses, that of search terms, that of ' +
+        'fingerprints, which change with it, the one that signs deliveries to webhooks, or the one that signs the log.',
     ),
   },
   { ...strict, title: 'KeyRotationRequest' },
 );
 
 const byVersion = object({
-  purpose: attribute(Type.Enum([...countedPurposes]), 'What the key is for.'),
+  purpose: attribute(Type.Enum([...keyPurposes]), 'What the key is for.'),
   version: attribute(Type.String({ pattern: '^[1-9][0-9]{0,8}$' }), 'The version of the key.'),
 });
 
@@ -93,9 +97,11 @@ export const tenantKeysResource: Resource<KeyRotating> = {
       id: 'rotateTenantKey',
       method: 'POST',
       path: '/tenants/self/keys/rotations',
-      summary: 'Replace a key, and seal all rows again',
+      summary: 'Replace a key, and seal again what is under the one before',
       description:
-        'The rotation goes on after the response. While one of the same purpose is under way, another is refused.',
+        'The rotation goes on after the response. While one of the same purpose is under way, another is refused. ' +
+        'For a day after a rotation of `webhooks`, deliveries are signed with both keys, and another rotation is ' +
+        'refused as well. A rotation of `log` leaves a checkpoint in which the key before introduces the new one.',
       permission: 'keys:rotate',
       body: rotationRequest,
       reply: { status: 202, body: rotation },

@@ -38,6 +38,12 @@ const createdLine = object(
 /** A line of the response to an import, on whichever thread it is made. */
 export const serializeLine = compileSerializer(createdLine);
 
+const introduction = object({
+  statement: attribute(text, 'The checkpoint, whose `introduces` is a public key.'),
+  signature: attribute(text, 'A signature over the statement, in base64.'),
+  public_key: attribute(text, 'The key that verifies it, in base64.'),
+});
+
 const leftovers = object(
   {
     gone_by: attribute(timestamp, 'By then they are off the disk.'),
@@ -105,6 +111,11 @@ const receipt = object(
     public_key: attribute(text, 'The key that verifies it, in base64.'),
     public_key_pem: attribute(text, 'The same key in PEM, as its SubjectPublicKeyInfo.'),
     public_keys: attribute(Type.Array(text), 'All keys that signed statements about this log.'),
+    introductions: attribute(
+      Type.Array(introduction),
+      'Checkpoints of the log, in each of which a key introduces the next one. They lead from an earlier key that ' +
+        'you have stored to `public_key`.',
+    ),
   },
   { title: 'ErasureReceipt' },
 );

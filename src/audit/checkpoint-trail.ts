@@ -1,9 +1,12 @@
 /** The checkpoints of one tenant: each names the one before it, and together they cover every stream. */
-import type { Instant } from '../base/clock.ts';
+import { type Instant, instantAfter, minute } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { ChainHead } from '../store/log-chain/entries.ts';
 import { type LogFinding, rangeOf } from './finding.ts';
 import { type Checkpoint, type Signed, statementHash } from './statements.ts';
+
+/** Servers that have not learned of a new key may sign with the one before for so long after its first checkpoint. */
+const replacedMsMax = 5 * minute;
 
 const nouns: [string, string] = ['checkpoint', 'checkpoints'];
 
@@ -20,6 +23,11 @@ export class CheckpointTrail {
   readonly #heads = new Map<string, ChainHead[]>();
   #last = { seq: 0, hash: null as string | null };
   #newestAt: Instant | undefined;
+  /** Keys that were introduced, with those that introduced them. */
+  readonly #introducedBy = new Map<string, string>();
+  /** Until when a key that was replaced may sign. */
+  readonly #signsUntil = new Map<string, Instant>();
+  #takenAt: Instant | undefined;
   #holdsAll = false;
   #finding: LogFinding | undefined;
 
@@ -63,7 +71,24 @@ export class CheckpointTrail {
       this.#report('edited', seq, `checkpoint ${seq} is not the one that was kept`);
     }
     this.#last = { seq, hash: statementHash(signed) };
+    this.#checkKey(signed.public_key, checkpoint);
     this.#learn(checkpoint);
+  }
+
+  /** Whoever holds a key that was replaced signs nothing with it any more. */
+  #checkKey(key: string, { seq, created_at, introduces }: Checkpoint): void {
+    const at = latestOf(this.#takenAt, created_at);
+    const until = this.#signsUntil.get(key);
+    if (until !== undefined && at > until) {
+      const message = `checkpoint ${seq} is signed by a key that had been replaced`;
+      this.#report('forged', seq, message);
+    }
+    const before = this.#introducedBy.get(key);
+    if (before !== undefined && !this.#signsUntil.has(before)) {
+      this.#signsUntil.set(before, instantAfter(created_at, replacedMsMax));
+    }
+    if (introduces !== undefined) this.#introducedBy.set(introduces, key);
+    this.#takenAt = at;
   }
 
   /** The first thing that is wrong with them. */
@@ -79,7 +104,7 @@ export class CheckpointTrail {
   }
 
   #learn({ created_at, heads }: Checkpoint): void {
-    if (this.#newestAt === undefined || this.#newestAt < created_at) this.#newestAt = created_at;
+    this.#newestAt = latestOf(this.#newestAt, created_at);
     for (const [stream, seq, hash] of heads) {
       const known = this.#heads.get(stream) ?? [];
       const last = known.at(-1);
@@ -91,4 +116,8 @@ export class CheckpointTrail {
   #report(kind: LogFinding['kind'], seq: number, message: string): void {
     this.#finding ??= { kind, tenant_id: this.#tenant, seq, message };
   }
+}
+
+function latestOf(one: Instant | undefined, other: Instant): Instant {
+  return one === undefined || one < other ? other : one;
 }

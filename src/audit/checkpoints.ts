@@ -8,9 +8,9 @@ import { publicKeyPem } from '../keys/signing.ts';
 import type { Caller } from '../rules/caller.ts';
 import { entryOf, systemEntry } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
-import type { Tenant, Tenants } from '../rules/tenant.ts';
+import type { Tenant, TenantKeys, Tenants } from '../rules/tenant.ts';
 import { haveBlockSize, textsOf } from '../store/log-chain/block.ts';
-import { factsOf } from '../store/log-chain/entries.ts';
+import { factsOf, type LogEntry } from '../store/log-chain/entries.ts';
 import { createFailures } from '../store/per-tenant/failures.ts';
 import { byTenant, sideBySide } from '../store/per-tenant/record.ts';
 import { workOfTenant } from '../store/queries/due.ts';
@@ -27,7 +27,10 @@ import {
   isOwn,
   logSigningKey,
   openCheckpoint,
+  publicKeyOf,
+  publicKeysBefore,
   publicKeysOf,
+  type Signed,
   signStatement,
   statementHash,
 } from './statements.ts';
@@ -139,11 +142,10 @@ export async function writeCheckpoint(
   const now = clock.now();
   if (!tenant) return false;
   const newest = await newestCheckpoint(store, tenant_id);
-  const row = await draftCheckpoint(store, tenant, newest, now);
+  const row = await draftCheckpoint(store, { tenant, newest, now });
   if (!row) return false;
   await onGrown();
-  const fact = { entity: 'log_checkpoint', id: String(row.seq), operation: 'create' } as const;
-  const entry = systemEntry({ ...fact, tenant: tenant_id, at: now });
+  const entry = checkpointEntry(row);
   const { conflict } = await store.commit({ insert: { checkpoints: [row] }, entries: [entry] });
   return conflict === undefined;
 }
@@ -159,7 +161,7 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
     const newest = await newestCheckpoint(store, tenant.id);
     const drafted = isFresh(tenant, newest, now)
       ? undefined
-      : await draftCheckpoint(store, tenant, newest, now);
+      : await draftCheckpoint(store, { tenant, newest, now });
     const row = drafted ?? newest;
     if (!row) throw new VaultError('not_found', { public: 'There is no checkpoint yet.' });
     const fact = { entity: 'log_checkpoint', id: String(row.seq) } as const;
@@ -173,9 +175,24 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
   };
 }
 
+/** The entry that the vault signed a checkpoint by itself. */
+export function checkpointEntry({ tenant_id, seq, created_at }: Row<'checkpoints'>): LogEntry {
+  const fact = { entity: 'log_checkpoint', id: String(seq), operation: 'create' } as const;
+  return systemEntry({ ...fact, tenant: tenant_id, at: created_at });
+}
+
 function isFresh(tenant: Tenant, newest: Row<'checkpoints'> | undefined, now: Instant): boolean {
   const known = newest && isOwn(tenant, newest) ? openCheckpoint(newest) : undefined;
   return known !== undefined && Math.abs(now - known.created_at) < signedEveryMs;
+}
+
+export interface CheckpointDraft {
+  readonly tenant: TenantKeys;
+  /** After which it follows. */
+  readonly newest: Row<'checkpoints'> | undefined;
+  readonly now: Instant;
+  /** The public key that signs after the present one. Such a checkpoint is drafted also if nothing has grown. */
+  readonly introduces?: string;
 }
 
 /**
@@ -183,10 +200,16 @@ function isFresh(tenant: Tenant, newest: Row<'checkpoints'> | undefined, now: In
  * servers draft after the same one, only one can store its draft: its number is then taken.
  */
 export async function draftCheckpoint(
-  store: Store,
-  tenant: Tenant,
-  newest: Row<'checkpoints'> | undefined,
-  now: Instant,
+  store: Pick<Store, 'select'>,
+  draft: CheckpointDraft & { readonly introduces: string },
+): Promise<Row<'checkpoints'>>;
+export async function draftCheckpoint(
+  store: Pick<Store, 'select'>,
+  draft: CheckpointDraft,
+): Promise<Row<'checkpoints'> | undefined>;
+export async function draftCheckpoint(
+  store: Pick<Store, 'select'>,
+  { tenant, newest, now, introduces }: CheckpointDraft,
 ): Promise<Row<'checkpoints'> | undefined> {
   const known = newest && isOwn(tenant, newest) ? openCheckpoint(newest) : undefined;
   const since = known ? known.created_at - latenessMsMax : 0;
@@ -197,8 +220,9 @@ export async function draftCheckpoint(
   }
   const grown = async (stream: LogStream) =>
     hasGrown(store, tenant.id, { stream, knownSeq: knownSeqs.get(stream.stream_id) ?? 0 });
-  if (!(await isAny(active, grown))) return undefined;
+  if (introduces === undefined && !(await isAny(active, grown))) return undefined;
   const seq = (newest?.seq ?? 0) + 1;
+  const succeeds = publicKeysBefore(tenant);
   const statement: Checkpoint = {
     type: checkpointType,
     tenant_id: tenant.id,
@@ -206,6 +230,8 @@ export async function draftCheckpoint(
     created_at: now,
     previous: newest ? statementHash(newest) : null,
     heads: active.map(({ stream_id, last_seq, last_hash }) => [stream_id, last_seq, last_hash]),
+    ...(introduces !== undefined && { introduces }),
+    ...(succeeds.length > 0 && { succeeds }),
   };
   const signed = signStatement(logSigningKey(tenant), statement);
   return { tenant_id: tenant.id, seq, created_at: now, ...signed };
@@ -258,11 +284,32 @@ export async function* streamsOf(
 }
 
 export async function newestCheckpoint(
-  store: Store,
+  store: Pick<Store, 'select'>,
   tenant: TenantId,
 ): Promise<Row<'checkpoints'> | undefined> {
   const [row] = await store.select(checkpointQuery(tenant));
   return row;
+}
+
+/**
+ * The checkpoints in which each key that signs, or signed, introduces the next one. One that was altered or removed
+ * outside the vault is left out.
+ */
+export async function introductionsOf(
+  store: Pick<Store, 'get'>,
+  tenant: TenantKeys,
+): Promise<readonly Signed[]> {
+  const found = await Promise.all(
+    tenant.keyring.versions.audit.map(async (version): Promise<readonly Signed[]> => {
+      const { introducedBy: seq } = version;
+      const row = seq && (await store.get('checkpoints', { tenant_id: tenant.id, seq }));
+      if (!row || !isOwn(tenant, row)) return [];
+      if (openCheckpoint(row)?.introduces !== publicKeyOf(version)) return [];
+      const { statement, signature, public_key } = row;
+      return [{ statement, signature, public_key }];
+    }),
+  );
+  return found.flat();
 }
 
 /** The form in responses and in pushes, which `strongroom logs verify` reads back. */

@@ -13,6 +13,7 @@ import { rowsDue } from '../store/queries/tenant-rows.ts';
 import { type Mark, marksOfEntry } from '../store/row-states.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
+import { introductionsOf } from './checkpoints.ts';
 import { findLogs } from './find.ts';
 import { oldestReadable } from './list.ts';
 import { isOwnBlock } from './proving.ts';
@@ -117,12 +118,18 @@ export function wrappedBy({ keyring }: Row<'tenants'>): WrappedBy | null {
   return header ? { source: header.source, key_id: header.keyId, version: header.version } : null;
 }
 
+/** A signed receipt, and what leads from earlier keys of the log to the one that signed it. */
+export interface IssuedReceipt extends Signed {
+  /** Checkpoints, each of which introduces a key. */
+  readonly introductions: readonly Signed[];
+}
+
 /** Signed under the key of the tenant's log. `undefined` when the entry has been removed meanwhile. */
 export async function issueReceipt(
-  store: Pick<Store, 'select'>,
+  store: Pick<Store, 'select' | 'get'>,
   tenant: Tenant,
   { entity, id, entry, keys, rootKey, now }: ReceiptFacts,
-): Promise<Signed | undefined> {
+): Promise<IssuedReceipt | undefined> {
   const { stream_id, seq, created_at: erased_at, operation } = entry;
   const [end] = await store.select(blockEnd({ tenant: tenant.id, stream_id, seq }));
   if (end === undefined) return undefined;
@@ -153,12 +160,13 @@ export async function issueReceipt(
     root_key: rootKey,
     issued_at: now,
   };
-  return signStatement(logSigningKey(tenant), receipt);
+  const introductions = await introductionsOf(store, tenant);
+  return { ...signStatement(logSigningKey(tenant), receipt), introductions };
 }
 
 /** The form in responses, which `strongroom erasure verify` reads back. */
-export function viewReceipt(signed: Signed, tenant: Tenant): object {
-  const { statement, signature, public_key } = signed;
+export function viewReceipt(issued: IssuedReceipt, tenant: Tenant): object {
+  const { statement, signature, public_key, introductions } = issued;
   return {
     ...viewErasure(JSON.parse(statement) as ErasureReceipt),
     statement,
@@ -166,6 +174,7 @@ export function viewReceipt(signed: Signed, tenant: Tenant): object {
     public_key,
     public_key_pem: publicKeyPem(public_key),
     public_keys: publicKeysOf(tenant),
+    introductions,
   };
 }
 

@@ -7,9 +7,9 @@ import type { Instant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
 import { isObject, type Json, type JsonObject } from '../base/json.ts';
 import { sha256 } from '../keys/digest.ts';
+import type { KeyVersion } from '../keys/keyring.ts';
 import { type SigningKey, signingKeyOf, verifySignature } from '../keys/signing.ts';
 import type { Keys } from '../rules/proven-row.ts';
-import type { Tenant } from '../rules/tenant.ts';
 import type { Row } from '../store/tables.ts';
 
 /** A stream had this many entries, and the last of them this hash. */
@@ -25,6 +25,10 @@ export interface Checkpoint {
   readonly previous: string | null;
   /** Every stream that had grown since the statement before; it may name others too. */
   readonly heads: readonly StreamHead[];
+  /** The public key, base64, that signs after this key. Only in the checkpoint that introduces it. */
+  readonly introduces?: string;
+  /** The public keys, base64, that signed before this one, the oldest first. Absent for the first key. */
+  readonly succeeds?: readonly string[];
 }
 
 export interface LogRemoval {
@@ -100,13 +104,26 @@ export const erasureType = 'strongroom erasure receipt 1';
 /** A signed string; the string itself is stored, so that a verifier need not rebuild it. */
 export type Signed = Pick<Row<'checkpoints'>, 'statement' | 'public_key' | 'signature'>;
 
-export function logSigningKey(tenant: Tenant): SigningKey {
-  return signingKeyOf(tenant.keyring.secret('audit'));
+export function logSigningKey({ keyring }: Keys): SigningKey {
+  return signingKeyOf(keyring.secret('audit'));
 }
 
-/** The keys that signed, or sign, statements about this tenant's log; the newest last. */
+/** The keys that signed, or sign, statements about this tenant's log, destroyed ones too; the newest last. */
 export function publicKeysOf({ keyring }: Keys): string[] {
-  return keyring.versions.audit.flatMap(({ key }) => (key ? [signingKeyOf(key).publicKey] : []));
+  return keyring.versions.audit.flatMap((version) => publicKeyOf(version) ?? []);
+}
+
+/** Those before the active one. */
+export function publicKeysBefore({ keyring }: Keys): string[] {
+  const active = keyring.activeVersion('audit');
+  return keyring.versions.audit
+    .filter(({ version }) => version < active)
+    .flatMap((version) => publicKeyOf(version) ?? []);
+}
+
+/** The public key of a version of the key that signs the log. */
+export function publicKeyOf({ key, publicKey }: KeyVersion): string | undefined {
+  return key ? signingKeyOf(key).publicKey : publicKey;
 }
 
 /** An attacker with write access to the database can store a statement of their own. It must not be trusted. */
@@ -154,8 +171,12 @@ function open<S extends LogStatement>(
   return isObject(parsed) && hasShape(parsed) ? (parsed as unknown as S) : undefined;
 }
 
-function isCheckpoint({ tenant_id, seq, created_at, previous, heads }: JsonObject): boolean {
+function isCheckpoint(statement: JsonObject): boolean {
+  const { tenant_id, seq, created_at, previous, heads, introduces, succeeds = [] } = statement;
   return (
+    (introduces === undefined || typeof introduces === 'string') &&
+    Array.isArray(succeeds) &&
+    succeeds.every((key) => typeof key === 'string') &&
     typeof tenant_id === 'string' &&
     Number.isSafeInteger(seq) &&
     Number.isSafeInteger(created_at) &&

@@ -4,8 +4,15 @@ import { seedHead } from '../store/log-chain/entries.ts';
 import { type Link, linkOfBlock, linkOfEntry } from '../store/log-chain/links.ts';
 import { CheckpointTrail, type OpenedCheckpoint } from './checkpoint-trail.ts';
 import type { LogFinding } from './finding.ts';
+import { trustedKeysOf } from './key-chain.ts';
 import type { LogRecord } from './records.ts';
-import { type LogRemoval, openCheckpoint, openRemoval, type Signed } from './statements.ts';
+import {
+  type Checkpoint,
+  type LogRemoval,
+  openCheckpoint,
+  openRemoval,
+  type Signed,
+} from './statements.ts';
 import { StreamWalk } from './stream-walk.ts';
 
 export interface Verification {
@@ -24,21 +31,36 @@ export interface Verification {
 }
 
 export interface VerifyOptions {
-  /** Trusted keys, base64; if empty, any valid signature counts. */
+  /**
+   * Trusted keys, base64. Those that they introduce, or have replaced, are trusted as well. If empty, the key of the
+   * first checkpoint is the trusted one.
+   */
   readonly trustedKeys: readonly string[];
   /** Checkpoints stored elsewhere, which an attacker with write access to the log cannot change. */
   readonly kept: readonly Signed[];
 }
 
+/** A statement of a log, in its place. */
+interface PendingStatement {
+  readonly kind: 'checkpoint' | 'removal';
+  readonly signed: Signed;
+}
+
 /** Takes records one by one; its memory grows with streams and checkpoints, not with entries. */
 export class LogVerifier {
-  readonly #trustedKeys: ReadonlySet<string>;
+  readonly #trustedKeys: readonly string[];
   readonly #kept: readonly OpenedCheckpoint[];
   readonly #trails = new Map<TenantId, CheckpointTrail>();
   readonly #removals = new Map<string, LogRemoval>();
   readonly #walks = new Map<string, StreamWalk>();
   /** Tenants whose end has not been read. */
   readonly #begun = new Set<TenantId>();
+  /** Tenants whose beginning was read. */
+  readonly #whole = new Set<TenantId>();
+  /** Statements of a log, which precede its entries: all of them together tell which keys count. */
+  #pending: PendingStatement[] = [];
+  /** The keys that count for a tenant; undefined where any does. */
+  readonly #keys = new Map<TenantId, ReadonlySet<string> | undefined>();
   readonly #publicKeys = new Set<string>();
   readonly #findings: LogFinding[] = [];
   #entries = 0;
@@ -47,13 +69,13 @@ export class LogVerifier {
   #current: { tenant: TenantId; stream: string; walk: StreamWalk } | undefined;
 
   constructor({ trustedKeys, kept }: VerifyOptions) {
-    this.#trustedKeys = new Set(trustedKeys);
+    this.#trustedKeys = trustedKeys;
     this.#kept = kept.flatMap((signed) => {
-      const checkpoint = this.#counts(signed) ? openCheckpoint(signed) : undefined;
+      const checkpoint = openCheckpoint(signed);
+      this.#publicKeys.add(signed.public_key);
       if (!checkpoint) this.#reportForged('kept checkpoint', 1);
       return checkpoint ? [{ signed, checkpoint }] : [];
     });
-    for (const { checkpoint } of this.#kept) this.#trailOf(checkpoint.tenant_id);
   }
 
   get entries(): number {
@@ -61,6 +83,11 @@ export class LogVerifier {
   }
 
   take(record: LogRecord): void {
+    if (record.kind === 'checkpoint' || record.kind === 'removal') {
+      this.#pending.push(record);
+      return;
+    }
+    this.#settle();
     switch (record.kind) {
       case 'entries':
         for (const entry of record.entries) this.#takeLink(entry, linkOfEntry(entry));
@@ -70,16 +97,11 @@ export class LogVerifier {
         break;
       case 'begin':
         this.#begun.add(record.tenant_id);
-        this.#trailOf(record.tenant_id).expectAll();
+        this.#whole.add(record.tenant_id);
+        this.#trails.get(record.tenant_id)?.expectAll();
         break;
       case 'end':
         this.#begun.delete(record.tenant_id);
-        break;
-      case 'checkpoint':
-        this.#takeCheckpoint(record.signed);
-        break;
-      case 'removal':
-        this.#takeRemoval(record.signed);
         break;
       case 'altered': {
         const { kind: _, ...place } = record;
@@ -96,6 +118,9 @@ export class LogVerifier {
   }
 
   finish(): Verification {
+    this.#settle();
+    for (const tenant of this.#whole) this.#trailOf(tenant);
+    for (const { checkpoint } of this.#kept) this.#trailOf(checkpoint.tenant_id);
     for (const [tenant, trail] of this.#trails) {
       for (const stream of trail.streams) this.#walkOf(tenant, stream);
       this.#findings.push(...listOf(trail.finish()));
@@ -131,22 +156,61 @@ export class LogVerifier {
     this.#current.walk.take(link);
   }
 
-  #takeCheckpoint(signed: Signed): void {
+  /** Decides which keys count, and takes the statements that were read. */
+  #settle(): void {
+    const pending = this.#pending;
+    if (pending.length === 0) return;
+    this.#pending = [];
+    const opened = pending.map(({ kind, signed }) => {
+      this.#publicKeys.add(signed.public_key);
+      return kind === 'removal'
+        ? { kind, signed, removal: openRemoval(signed) }
+        : { kind, signed, checkpoint: openCheckpoint(signed) };
+    });
+    const checkpoints = opened.flatMap((one): OpenedCheckpoint[] =>
+      one.checkpoint ? [{ signed: one.signed, checkpoint: one.checkpoint }] : [],
+    );
+    for (const [tenant, ofTenant] of Map.groupBy(checkpoints, tenantOf)) {
+      this.#keys.set(tenant, this.#keysAfter(tenant, ofTenant));
+    }
+    for (const one of opened) {
+      if (one.kind === 'removal') this.#takeRemoval(one.signed, one.removal);
+      else this.#takeCheckpoint(one.signed, one.checkpoint);
+    }
+  }
+
+  /** Without a known key the first one counts, and those that it introduces. */
+  #keysAfter(
+    tenant: TenantId,
+    checkpoints: readonly OpenedCheckpoint[],
+  ): ReadonlySet<string> | undefined {
+    const kept = this.#kept.filter((one) => tenantOf(one) === tenant);
+    const known = this.#keys.get(tenant) ?? this.#trustedKeys;
+    const given = [...known].length > 0 ? known : keysOf(kept);
+    const start = [...given].length > 0 ? given : keysOf(checkpoints.slice(0, 1));
+    return [...start].length > 0 ? trustedKeysOf(start, [...kept, ...checkpoints]) : undefined;
+  }
+
+  #counts(tenant: TenantId, { public_key }: Signed): boolean {
+    if (!this.#keys.has(tenant)) this.#keys.set(tenant, this.#keysAfter(tenant, []));
+    return this.#keys.get(tenant)?.has(public_key) ?? true;
+  }
+
+  #takeCheckpoint(signed: Signed, checkpoint: Checkpoint | undefined): void {
     this.#checkpoints++;
-    const checkpoint = this.#counts(signed) ? openCheckpoint(signed) : undefined;
-    if (checkpoint) this.#trailOf(checkpoint.tenant_id).take({ signed, checkpoint });
-    else this.#reportForged('checkpoint', this.#checkpoints);
+    if (checkpoint && this.#counts(checkpoint.tenant_id, signed)) {
+      this.#trailOf(checkpoint.tenant_id).take({ signed, checkpoint });
+    } else {
+      this.#reportForged('checkpoint', this.#checkpoints);
+    }
   }
 
-  #takeRemoval(signed: Signed): void {
-    const removal = this.#counts(signed) ? openRemoval(signed) : undefined;
-    if (removal) this.#removals.set(`${removal.tenant_id} ${removal.stream_id}`, removal);
-    else this.#reportForged('removal', this.#removals.size + 1);
-  }
-
-  #counts({ public_key }: Signed): boolean {
-    this.#publicKeys.add(public_key);
-    return this.#trustedKeys.size === 0 || this.#trustedKeys.has(public_key);
+  #takeRemoval(signed: Signed, removal: LogRemoval | undefined): void {
+    if (removal && this.#counts(removal.tenant_id, signed)) {
+      this.#removals.set(`${removal.tenant_id} ${removal.stream_id}`, removal);
+    } else {
+      this.#reportForged('removal', this.#removals.size + 1);
+    }
   }
 
   #reportForged(what: string, seq: number): void {
@@ -157,8 +221,11 @@ export class LogVerifier {
   #trailOf(tenant: TenantId): CheckpointTrail {
     const known = this.#trails.get(tenant);
     if (known) return known;
-    const kept = this.#kept.filter(({ checkpoint }) => checkpoint.tenant_id === tenant);
-    const trail = new CheckpointTrail(tenant, kept);
+    const kept = this.#kept.filter((one) => tenantOf(one) === tenant);
+    const counted = kept.filter(({ signed }) => this.#counts(tenant, signed));
+    if (counted.length < kept.length) this.#reportForged('kept checkpoint', 1);
+    const trail = new CheckpointTrail(tenant, counted);
+    if (this.#whole.has(tenant)) trail.expectAll();
     this.#trails.set(tenant, trail);
     return trail;
   }
@@ -184,4 +251,12 @@ interface StreamName {
 
 function listOf<T>(value: T | undefined): T[] {
   return value === undefined ? [] : [value];
+}
+
+function tenantOf({ checkpoint }: OpenedCheckpoint): TenantId {
+  return checkpoint.tenant_id;
+}
+
+function keysOf(checkpoints: readonly OpenedCheckpoint[]): readonly string[] {
+  return checkpoints.map(({ signed }) => signed.public_key);
 }

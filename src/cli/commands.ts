@@ -94,6 +94,14 @@ export const commands: CommandTable = {
     title: 'replace the keys of fingerprints',
     load: async () => (await import('./keys/rotate.ts')).keysRotate('fingerprint'),
   },
+  'keys rotate webhooks': {
+    title: 'replace the keys that sign deliveries to webhooks',
+    load: async () => (await import('./keys/rotate.ts')).keysRotate('webhooks'),
+  },
+  'keys rotate log': {
+    title: 'replace the keys that sign the log',
+    load: async () => (await import('./keys/rotate.ts')).keysRotate('log'),
+  },
   'keys pause': {
     title: "pause the rotations of tenants' keys",
     load: async () => (await import('./keys/pause.ts')).keysPause,

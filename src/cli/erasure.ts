@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
 import { viewErasure } from '../audit/erasure.ts';
-import { type ErasureReceipt, openErasure } from '../audit/statements.ts';
+import { trustedKeysOf } from '../audit/key-chain.ts';
+import { type ErasureReceipt, openCheckpoint, openErasure } from '../audit/statements.ts';
 import { formatTimestamp } from '../base/dates.ts';
 import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
@@ -80,7 +81,7 @@ function examine(file: JsonObject, trusted: readonly string[]): Examined {
   if (receipt === undefined) {
     return { receipt: null, flaw: 'its statement is not one about an erasure that its key signed' };
   }
-  if (trusted.length > 0 && !trusted.includes(String(public_key))) {
+  if (trusted.length > 0 && !trustedFor(receipt, file, trusted).has(String(public_key))) {
     return { receipt, flaw: 'it is signed by a key that is not trusted' };
   }
   const altered = Object.entries(viewErasure(receipt)).find(
@@ -88,6 +89,25 @@ function examine(file: JsonObject, trusted: readonly string[]): Examined {
   );
   if (altered) return { receipt, flaw: `its ${altered[0]} differs from the signed statement` };
   return { receipt };
+}
+
+/** The keys that were given, and those that they introduce in the checkpoints that come with the receipt. */
+function trustedFor(
+  { tenant_id }: ErasureReceipt,
+  { introductions }: JsonObject,
+  trusted: readonly string[],
+): ReadonlySet<string> {
+  const given = Array.isArray(introductions) ? introductions.filter(isObject) : [];
+  const checkpoints = given.flatMap(({ statement, signature, public_key }) => {
+    const signed = {
+      statement: String(statement),
+      signature: String(signature),
+      public_key: String(public_key),
+    };
+    const checkpoint = openCheckpoint(signed);
+    return checkpoint?.tenant_id === tenant_id ? [{ signed, checkpoint }] : [];
+  });
+  return trustedKeysOf(trusted, checkpoints);
 }
 
 function describe(receipt: ErasureReceipt, untrustedKey: string | undefined): string {

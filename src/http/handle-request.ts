@@ -144,7 +144,13 @@ export function openHandlerOf(route: OpenRoute, limit: OpenLimit): Handle {
       throw new VaultError('not_found', { public: 'There is no such route.' });
     }
     if (isLimited) await limit(context.address);
-    const { status, body, mediaType = jsonMediaType, etag, headers = {} } = await handle();
+    const {
+      status,
+      body,
+      mediaType = jsonMediaType,
+      etag,
+      headers = {},
+    } = await handle(context.params as Readonly<Record<string, string>>);
     context.setHeaders(headers);
     if (etag !== undefined) {
       context.setHeaders({ etag, 'cache-control': 'no-cache' });

@@ -20,6 +20,7 @@ import {
   sealText,
   type VersionedKeys,
 } from './envelope.ts';
+import { signingKeyOf } from './signing.ts';
 
 /** Purposes whose keys seal: token data, and the stored responses of idempotent requests. */
 export const sealingPurposes = ['data', 'reply'] as const;
@@ -65,7 +66,21 @@ export interface KeyVersion {
    * deduplication gives to a token is claimed under the one before.
    */
   readonly overlaps?: true;
+  /**
+   * Of webhook keys: the number of the key pair with which the vault signs deliveries. Absent for the pair that all
+   * tenants share until they rotate it, which has the number 1.
+   */
+  readonly pair?: number;
+  /** Of webhook keys that are not active any more: deliveries are signed with it as well until then. */
+  readonly signsUntil?: Instant;
+  /** Of audit keys: the number of the checkpoint in which the key before introduces this one. Absent for the first. */
+  readonly introducedBy?: number;
+  /** Of audit keys that are destroyed: base64 of the public key, for what they have signed. */
+  readonly publicKey?: string;
 }
+
+/** What a new version of a key has besides its secret. */
+export type NewVersion = Pick<KeyVersion, 'pair' | 'introducedBy'>;
 
 /** Purposes whose digests are stored with rows that a data key seals. */
 const digestPurposes = ['fingerprint', 'search'] as const;
@@ -201,10 +216,11 @@ export class Keyring {
    */
   withVersion(
     purpose: Purpose,
-    { random, now }: { readonly random: Random; readonly now: Instant },
+    { random, now, ...more }: NewVersion & { readonly random: Random; readonly now: Instant },
   ): Keyring {
     const versions = this.versions[purpose];
     const added: KeyVersion = {
+      ...more,
       version: versions.length + 1,
       state: 'decrypt_only',
       key: newKey(random),
@@ -215,16 +231,32 @@ export class Keyring {
     return this.#with(purpose, [...versions, added]);
   }
 
-  /** The keyring in which the newest version of a purpose is active. */
-  withNewestActive(purpose: Purpose): Keyring {
+  /**
+   * The keyring in which the newest version of a purpose is active.
+   * @param signsUntil of a webhook key: for so long the version before signs deliveries as well.
+   */
+  withNewestActive(purpose: Purpose, signsUntil?: Instant): Keyring {
     const versions = this.versions[purpose];
     const newest = versions.length;
+    const retired = {
+      state: 'decrypt_only',
+      ...(signsUntil !== undefined && { signsUntil }),
+    } as const;
     return this.#with(
       purpose,
       versions.map((entry): KeyVersion => {
         if (entry.version === newest) return { ...entry, state: 'active' };
-        return entry.state === 'active' ? { ...entry, state: 'decrypt_only' } : entry;
+        return entry.state === 'active' ? { ...entry, ...retired } : entry;
       }),
+    );
+  }
+
+  /** The webhook keys that sign deliveries: the one before the active one first, as long as it signs as well. */
+  signingVersions(now: Instant): readonly KeyVersion[] {
+    return this.versions.webhook.filter(
+      ({ state, signsUntil }) =>
+        state === 'active' ||
+        (state === 'decrypt_only' && signsUntil !== undefined && now < signsUntil),
     );
   }
 
@@ -243,7 +275,10 @@ export class Keyring {
       purpose,
       this.versions[purpose].map((entry): KeyVersion => {
         if (entry.version !== version) return entry;
-        return { ...entry, state: 'destroyed', key: undefined, destroyedAt };
+        // What it has signed is verified for as long as the log has it.
+        const kept =
+          purpose === 'audit' && entry.key ? { publicKey: signingKeyOf(entry.key).publicKey } : {};
+        return { ...entry, ...kept, state: 'destroyed', key: undefined, destroyedAt };
       }),
     );
   }
@@ -316,12 +351,13 @@ function byPurpose<T>(of: (purpose: Purpose) => T): Readonly<Record<Purpose, T>>
 }
 
 /**
- * `{ purpose: [{ state, key?, created_at?, destroyed_at?, from_data?, overlaps? }] }`; a version is its place in the
- * list, counted from 1.
+ * `{ purpose: [{ state, key?, created_at?, destroyed_at?, from_data?, overlaps?, pair?, signs_until?, introduced_by?,
+ * public_key? }] }`; a version is its place in the list, counted from 1.
  */
 function serialize(keyring: Keyring): string {
   const entryOf = (version: KeyVersion): Json => {
     const { state, key, createdAt, destroyedAt, fromData, overlaps } = version;
+    const { pair, signsUntil, introducedBy, publicKey } = version;
     return {
       state,
       ...(key !== undefined && { key: key.export().toString('base64') }),
@@ -329,6 +365,10 @@ function serialize(keyring: Keyring): string {
       ...(destroyedAt !== undefined && { destroyed_at: destroyedAt }),
       ...(fromData !== undefined && { from_data: fromData }),
       ...(overlaps && { overlaps }),
+      ...(pair !== undefined && { pair }),
+      ...(signsUntil !== undefined && { signs_until: signsUntil }),
+      ...(introducedBy !== undefined && { introduced_by: introducedBy }),
+      ...(publicKey !== undefined && { public_key: publicKey }),
     };
   };
   return JSON.stringify(
@@ -362,6 +402,12 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
   const state = keyStates.find((known) => known === entry['state']);
   if (state === undefined) return undefined;
   const { created_at: createdAt, destroyed_at: destroyedAt, from_data: fromData, overlaps } = entry;
+  const {
+    pair,
+    signs_until: signsUntil,
+    introduced_by: introducedBy,
+    public_key: publicKey,
+  } = entry;
   const known = {
     version: index + 1,
     state,
@@ -369,6 +415,10 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
     ...(typeof destroyedAt === 'number' && { destroyedAt: parseInstant(destroyedAt) }),
     ...(typeof fromData === 'number' && { fromData }),
     ...(overlaps === true && { overlaps }),
+    ...(typeof pair === 'number' && { pair }),
+    ...(typeof signsUntil === 'number' && { signsUntil: parseInstant(signsUntil) }),
+    ...(typeof introducedBy === 'number' && { introducedBy }),
+    ...(typeof publicKey === 'string' && { publicKey }),
   };
   if (state === 'destroyed') return { ...known, key: undefined };
   const bytes = Buffer.from(String(entry['key']), 'base64');

@@ -9,11 +9,14 @@ import {
   sign as signBytes,
 } from 'node:crypto';
 import { promisify } from 'node:util';
+import { integrityError } from '../base/errors.ts';
 import type { Random } from '../base/random.ts';
 import { hmacSha256 } from './digest.ts';
 
 /** 112 bits of security, enough until 2030 (NIST SP 800-57 part 1), at half a millisecond for a signature. */
 const modulusBits = 2048;
+
+const publicPemStart = '-----BEGIN PUBLIC KEY-----';
 
 const generate = promisify(generateKeyPair);
 const signAsync = promisify(signBytes) as (
@@ -42,7 +45,14 @@ export async function newWebhookKey(): Promise<string> {
   return privateKey;
 }
 
+/** @param pem of a private key, or of the public one, with which nothing is signed any more. */
 export function webhookKeyOf(pem: string): WebhookKey {
+  if (pem.startsWith(publicPemStart)) {
+    return {
+      publicKey: pem,
+      sign: () => Promise.reject(integrityError('a webhook key that is destroyed cannot sign')),
+    };
+  }
   const key = createPrivateKey(pem);
   const padding = constants.RSA_PKCS1_PSS_PADDING;
   const saltLength = constants.RSA_PSS_SALTLEN_DIGEST;

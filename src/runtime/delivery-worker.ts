@@ -1,6 +1,7 @@
 /** The parts of the thread that delivers events to webhooks: its connections and its caches. */
 
 import { setTimeout as timeout } from 'node:timers/promises';
+import { createSigningPairs } from '../access/keyrings/signing-pairs.ts';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { reasonOf } from '../base/errors.ts';
 import { createTimedUuids } from '../base/ids.ts';
@@ -15,7 +16,6 @@ import { createMessages } from '../webhooks/deliveries/message.ts';
 import { createNames } from '../webhooks/deliveries/names.ts';
 import { createRecentEnvelopes } from '../webhooks/deliveries/prepare.ts';
 import { createSettlements } from '../webhooks/deliveries/settlements.ts';
-import { createSigningKey } from '../webhooks/deliveries/signing-key.ts';
 import { createWebhooks } from '../webhooks/deliveries/webhooks-of.ts';
 import type { Config } from './config/config.ts';
 import type { Process } from './process.ts';
@@ -66,7 +66,7 @@ export function createDelivering(
     log,
     clock,
   });
-  const signingKey = createSigningKey(tools);
+  const pairs = createSigningPairs(tools);
   return startDeliverer({
     ...tools,
     leases: createLeases({ name: 'deliveries', store, clock, holder, quarantine }),
@@ -74,7 +74,7 @@ export function createDelivering(
     webhooks: createWebhooks({ store, clock, quarantine }),
     withNames: createNames({ store, clock }),
     forward: createForward({ ...config.outbound, vaultName: tools.vaultKeys.name }, limits),
-    messages: createMessages({ key: signingKey, clock, headerPrefixes, version }),
+    messages: createMessages({ pairs, clock, headerPrefixes, version }),
     recordDelivery: createSettlements({ store, pause: timeout }),
     recent: createRecentEnvelopes(clock),
     slots: createSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),

@@ -17,7 +17,7 @@ import { openRootKeys, type RootKeys } from '../keys/root/sources.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import { attachStore, openStore } from '../store/open/open.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
-import { allVaultKeys } from '../store/queries/vault-keys.ts';
+import { rootVaultKeys } from '../store/queries/vault-keys.ts';
 import type { AttachOptions, Store, StoreOptions } from '../store/store.ts';
 import { derivingEvents } from '../webhooks/events/derive.ts';
 import { createSubscriptions } from '../webhooks/subscriptions.ts';
@@ -141,7 +141,7 @@ export async function readSharedKeyIds(
  * @throws RootKeyError when there is none.
  */
 export async function sharedKeyIds(store: Pick<Store, 'select'>): Promise<readonly string[]> {
-  const { current } = vaultKeysIn(await store.select(allVaultKeys));
+  const { current } = vaultKeysIn(await store.select(rootVaultKeys));
   const headers = current.flatMap(({ header }) => header ?? []);
   const shared = headers.filter(({ source }) => source === shamirName);
   if (shared.length > 0) return shared.map(({ keyId }) => keyId);

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Authenticate, createAuthentication } from '../access/authenticate.ts';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import { createSigningPairs } from '../access/keyrings/signing-pairs.ts';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { createCallerOfProxy } from '../access/proxy-caller.ts';
 import { createApi } from '../api/all.ts';
@@ -38,7 +39,6 @@ import { createAdmitLog } from '../reactors/calls/stored-logs.ts';
 import { openCode } from '../reactors/code/engine.ts';
 import { createQuarantine } from '../rules/quarantine.ts';
 import { openEnrichments } from '../tokens/enrichments/enrichments.ts';
-import { createSigningKey } from '../webhooks/deliveries/signing-key.ts';
 import type { Config } from './config/config.ts';
 import { wrongVariable } from './config/problems.ts';
 import type { Process, Shared } from './process.ts';
@@ -134,7 +134,7 @@ export async function createRequestWorker(
     admitLog: createAdmitLog(untraced.clock),
     storedBytes: createStoredBytes(untraced),
     openEncrypted: createOpenEncrypted(process),
-    signingKey: createSigningKey(process),
+    signingPairs: createSigningPairs(process),
     keyMaxAgeMs: config.keyMaxAgeMs,
     ...tokenReaders,
     serializeLine,

@@ -4,7 +4,12 @@ import type { TenantId, TokenId } from '../base/ids.ts';
 import { id, integer, optional, type TableSpec, tenant, text } from './columns.ts';
 
 /** The purposes whose keys seal rows or make their digests, so that a rotation goes through all rows. */
-export type RotatedPurpose = 'data' | 'search' | 'fingerprint';
+const sealingRotations = ['data', 'search', 'fingerprint'] as const;
+/** The purposes whose keys sign what leaves the vault, so that a rotation is over once all servers have followed. */
+export const signingRotations = ['webhooks', 'log'] as const;
+
+export const rotatedPurposes = [...sealingRotations, ...signingRotations] as const;
+export type RotatedPurpose = (typeof rotatedPurposes)[number];
 
 /** `period` is a data key for what is written from then on: what is there stays under the keys before. */
 export type RotationKind = RotatedPurpose | 'period';

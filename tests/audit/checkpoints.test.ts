@@ -89,7 +89,7 @@ onBothEngines('the checkpoint job', (engine) => {
     const draft = async () => {
       // Reads of one turn share a snapshot.
       await new Promise(setImmediate);
-      return draftCheckpoint(store, owner, newest, vault.clock.now());
+      return draftCheckpoint(store, { tenant: owner, newest, now: vault.clock.now() });
     };
     assert.equal(await draft(), undefined);
     const text = textOf({ ...entry, message: 'm'.repeat(blockMax.characters / 2) }, null);
@@ -120,7 +120,11 @@ onBothEngines('the checkpoint job', (engine) => {
     const tenant = await all.find(id);
     assert.ok(tenant);
     await signCheckpoints(vault);
-    const late = await draftCheckpoint(store, tenant, undefined, vault.clock.now());
+    const late = await draftCheckpoint(store, {
+      tenant,
+      newest: undefined,
+      now: vault.clock.now(),
+    });
     assert.ok(late);
     assert.equal(late.seq, 1);
     const [entry] = await rows('logs');

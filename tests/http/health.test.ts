@@ -31,12 +31,12 @@ onBothEngines('Health', (engine) => {
     const clock = createStillClock();
     const store = await engine.open(await engine.place(t));
     const readyz = healthOperations({ store, clock }).find(({ path }) => path === '/readyz');
-    assert.deepEqual(await readyz?.handle(), { status: 200, body: { status: 'ready' } });
+    assert.deepEqual(await readyz?.handle({}), { status: 200, body: { status: 'ready' } });
     await store.close();
     // A verdict is given again for a second, because anybody may ask and each costs a write.
-    assert.equal((await readyz?.handle())?.status, 200);
+    assert.equal((await readyz?.handle({}))?.status, 200);
     clock.advance(1000);
     const body = { status: 'storage unavailable' };
-    assert.deepEqual(await readyz?.handle(), { status: 503, body });
+    assert.deepEqual(await readyz?.handle({}), { status: 503, body });
   });
 });

@@ -5,6 +5,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { rotateRoot } from '../../src/access/keyrings/rotate-root.ts';
 import { takeRotation } from '../../src/access/keyrings/rotation-lock.ts';
+import { createSigningPairs } from '../../src/access/keyrings/signing-pairs.ts';
 import { createTenantWithKey } from '../../src/access/tenants/bootstrap.ts';
 import { deleteTenant } from '../../src/access/tenants/delete.ts';
 import { instantAfter, minute, systemClock } from '../../src/base/clock.ts';
@@ -15,7 +16,6 @@ import { followRootKey } from '../../src/runtime/jobs/follow-root-key.ts';
 import { openVault, type Vault } from '../../src/runtime/open-vault.ts';
 import { tenantsAfter } from '../../src/store/queries/tenants.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createSigningKey } from '../../src/webhooks/deliveries/signing-key.ts';
 import { type Engine, onBothEngines, type Place } from '../support/engines.ts';
 import { verifyPlace } from '../support/logs.ts';
 import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
@@ -57,14 +57,15 @@ async function fill(place: Place): Promise<Filled> {
     if (name !== 'gone') living.push(tenant.id);
     else await perform({ store: vault.store, actor }, deleteTenant(vault, actor));
   }
-  const { publicKey } = await createSigningKey(vault)();
+  const publicKey = await createSigningPairs(vault).publicKey(1);
+  assert.ok(publicKey);
   await vault.close();
   return { living, publicKey };
 }
 
 async function assertWhole(vault: Vault, { living, publicKey }: Filled): Promise<void> {
   for (const id of living) assert.ok(await vault.tenants.find(id), 'a tenant opens');
-  assert.equal((await createSigningKey(vault)()).publicKey, publicKey);
+  assert.equal(await createSigningPairs(vault).publicKey(1), publicKey);
   const rows = await vault.store.select(tenantsAfter(undefined, 9));
   const gone = await Promise.all(rows.map(vault.tenants.isTombstone));
   assert.equal(gone.filter((isGone) => isGone).length, 1);

@@ -299,7 +299,7 @@ suite('what opens', () => {
       'rotate keys: src/access/keyrings/rotation-lock.ts',
       'rotate tenant keys: src/runtime/jobs/reseal-rows.ts',
       'run reactor calls: src/reactors/calls/take-run.ts',
-      'sign deliveries: src/webhooks/deliveries/signing-key.ts',
+      'sign deliveries: src/access/keyrings/signing-pairs.ts',
     ]);
   });
 });

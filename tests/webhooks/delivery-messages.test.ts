@@ -2,12 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EventId } from '../../src/base/ids.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { createKeyring } from '../../src/keys/keyring.ts';
 import { webhookSecretKey } from '../../src/keys/webhook-signatures.ts';
 import { createMessages, signedAheadMax } from '../../src/webhooks/deliveries/message.ts';
 import { createStillClock } from '../support/vault.ts';
 
 const keys = [webhookSecretKey(`whsec_${Buffer.alloc(32, 's').toString('base64')}`)];
-const unsigned = (name: string) => ({ event: name as EventId, envelope: { id: name }, keys });
+const tenant = { keyring: createKeyring(pooledRandom()) };
+const unsigned = (name: string) => ({
+  tenant,
+  event: name as EventId,
+  envelope: { id: name },
+  keys,
+});
 
 function start() {
   const clock = createStillClock();
@@ -19,8 +27,8 @@ function start() {
     waiting.push(signature);
     return signature.promise;
   };
-  const key = async () => ({ publicKey: '', sign });
-  const messages = createMessages({ key, clock, headerPrefixes: ['SVC'], version: '1' });
+  const pairs = { of: async () => [{ pair: 1, publicKey: '', sign }] };
+  const messages = createMessages({ pairs, clock, headerPrefixes: ['SVC'], version: '1' });
   return { clock, signed, waiting, messages };
 }
 

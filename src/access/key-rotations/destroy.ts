@@ -7,18 +7,16 @@ import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import { rotationsOf } from '../../store/queries/key-rotations.ts';
 import type { Store } from '../../store/store.ts';
+import { onlyPublicPair } from '../keyrings/signing-pairs.ts';
+import type { VaultKeys } from '../keyrings/vault-keys.ts';
 import { tenantRowOf } from '../tenants/read.ts';
-import { type CountedPurpose, rowsUnder } from './key-list.ts';
+import { findVersion, type NamedVersion, rowsUnder } from './key-list.ts';
 
 export interface KeyDestruction {
   readonly store: Store;
+  readonly vaultKeys: VaultKeys;
   readonly tenants: Tenants;
   readonly clock: Clock;
-}
-
-export interface KeyToDestroy {
-  readonly purpose: CountedPurpose;
-  readonly version: number;
 }
 
 /**
@@ -26,19 +24,20 @@ export interface KeyToDestroy {
  * active one, one that is destroyed already, one under which there are rows, and while a rotation is under way.
  */
 export function destroyKey(
-  { store, tenants, clock }: KeyDestruction,
+  { store, tenants, vaultKeys, clock }: KeyDestruction,
   actor: Actor,
-  { purpose, version }: KeyToDestroy,
+  { purpose, version }: NamedVersion,
 ): Decide {
   return async () => {
     const { id } = actor.tenant;
     const row = await tenantRowOf(tenants, actor.tenant);
     const keyring = await tenants.keyringOf(row);
-    const entry = keyring.versions[purpose][version - 1];
+    const found = findVersion(keyring, { purpose, version });
     const name = `version ${version} of the ${purpose} key`;
-    if (entry === undefined) {
+    if (found === undefined) {
       throw new VaultError('not_found', { public: `There is no ${name}.` });
     }
+    const { entry } = found;
     if (entry.state === 'active') throw refusal(`The ${name} is active. Rotate the key first.`);
     if (entry.state === 'destroyed') throw refusal(`The ${name} is destroyed already.`);
     const rotations = await store.select(rotationsOf(id));
@@ -46,16 +45,24 @@ export function destroyKey(
       throw refusal('A rotation of keys is under way. Wait until it has finished.');
     }
     const rows = await rowsUnder({ store, tenants }, row, { purpose, version });
-    if (rows > 0) {
+    if (rows === null || rows > 0) {
       throw refusal(`The ${name} still has ${rows} rows. Rotate the key to seal them again.`);
     }
     const now = clock.now();
     const fact = { entity: 'keyring', id, operation: 'destroy' } as const;
     const event = { keyring: { purpose, version } };
+    const next = keyring.withDestroyed(found.purpose, entry.version, now);
+    // It conflicts with a change of the keyring since the rows were counted.
+    const rekeyed = await tenants.rekeyed(row, next);
+    const published =
+      purpose === 'webhooks' ? await onlyPublicPair({ store, vaultKeys }, version) : undefined;
     return {
       change: {
-        // It conflicts with a change of the keyring since the rows were counted.
-        ...(await tenants.rekeyed(row, keyring.withDestroyed(purpose, version, now))),
+        ...rekeyed,
+        ...(published && {
+          remove: { vault_keys: [...(rekeyed.remove?.vault_keys ?? []), published] },
+          insert: { vault_keys: [...(rekeyed.insert?.vault_keys ?? []), published] },
+        }),
         entries: [detailed(entryOf(actor, now, { ...fact, event }), `${purpose} ${version}`)],
       },
       reply: { status: 204 },

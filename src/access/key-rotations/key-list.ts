@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import type { TenantId } from '../../base/ids.ts';
-import type { DigestPurpose, Keyring, KeyState, Purpose } from '../../keys/keyring.ts';
+import type { DigestPurpose, Keyring, KeyState, KeyVersion, Purpose } from '../../keys/keyring.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -17,6 +17,7 @@ import {
 } from '../../store/queries/key-versions.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { pairOf } from '../keyrings/signing-pairs.ts';
 import { tenantRowOf } from '../tenants/read.ts';
 
 /** A version of a key. */
@@ -41,25 +42,66 @@ interface CountedKeys {
 
 type CountRows = (counted: CountedKeys, version: number) => number;
 
-/** The purposes whose keys can be counted and destroyed, one row each. */
-const counters = {
-  data: sealedBy('data'),
-  reply: sealedBy('reply'),
-  search: digestedBy('search', ['tokens'], ({ searchable }) => searchable),
-  fingerprint: digestedBy(
-    'fingerprint',
-    ['tokens', 'token_intents'],
-    ({ fingerprinted }) => fingerprinted,
-  ),
-} as const satisfies Partial<Record<Purpose, CountRows>>;
+/** What is under it leaves the vault, as a signature or a cursor. No stored row needs it. */
+const noRows: CountRows = () => 0;
 
-export type CountedPurpose = keyof typeof counters;
+interface ListedPurpose {
+  /** In the keyring. */
+  readonly purpose: Purpose;
+  /** Absent where rows are not counted: proofs of rows are in nearly all tables, and in every block of the log. */
+  readonly count?: CountRows;
+}
 
-export const countedPurposes = Object.keys(counters) as readonly CountedPurpose[];
+/** The purposes as callers name them, one row each. */
+const listed = {
+  data: { purpose: 'data', count: sealedBy('data') },
+  reply: { purpose: 'reply', count: sealedBy('reply') },
+  search: {
+    purpose: 'search',
+    count: digestedBy('search', ['tokens'], ({ searchable }) => searchable),
+  },
+  fingerprint: {
+    purpose: 'fingerprint',
+    count: digestedBy(
+      'fingerprint',
+      ['tokens', 'token_intents'],
+      ({ fingerprinted }) => fingerprinted,
+    ),
+  },
+  row: { purpose: 'row' },
+  cursor: { purpose: 'cursor', count: noRows },
+  log: { purpose: 'audit', count: noRows },
+  webhooks: { purpose: 'webhook', count: noRows },
+} as const satisfies Record<string, ListedPurpose>;
+
+export type KeyPurpose = keyof typeof listed;
+
+export const keyPurposes = Object.keys(listed) as readonly KeyPurpose[];
 
 /** Parses the name of a purpose; `undefined` for another one. */
-export function parseCountedPurpose(text: string): CountedPurpose | undefined {
-  return countedPurposes.find((purpose) => purpose === text);
+export function parseKeyPurpose(text: string): KeyPurpose | undefined {
+  return keyPurposes.find((purpose) => purpose === text);
+}
+
+/** A version of a key of a tenant, as callers name it. */
+export interface NamedVersion {
+  readonly purpose: KeyPurpose;
+  readonly version: number;
+}
+
+/** The purpose in the keyring, and the entry of the version there; `undefined` for one that never was. */
+export function findVersion(
+  keyring: Keyring,
+  { purpose: name, version }: NamedVersion,
+): { readonly purpose: Purpose; readonly entry: KeyVersion } | undefined {
+  const { purpose } = listed[name];
+  const entry = keyring.versions[purpose].find((one) => shownVersion(name, one) === version);
+  return entry && { purpose, entry };
+}
+
+/** Receivers of webhooks know a key by the number of its pair. */
+function shownVersion(name: KeyPurpose, entry: KeyVersion): number {
+  return name === 'webhooks' ? pairOf(entry) : entry.version;
 }
 
 function sealedBy(purpose: 'data' | 'reply'): CountRows {
@@ -100,16 +142,17 @@ export async function listTenantKeys(
 ): Promise<readonly ListedKey[]> {
   const keyring = await tenants.keyringOf(row);
   const counts = await countRows(store, row.tenant_id);
-  return countedPurposes.flatMap((purpose) =>
-    keyring.versions[purpose].map(({ version, state, createdAt }) => ({
-      purpose,
+  return keyPurposes.flatMap((name) => {
+    const { purpose, count }: ListedPurpose = listed[name];
+    return keyring.versions[purpose].map((entry) => ({
+      purpose: name,
       tenant_id: row.tenant_id,
-      version,
-      state,
-      rows: counters[purpose]({ counts, keyring }, version),
-      created_at: formatTimestamp(createdAt ?? row.created_at),
-    })),
-  );
+      version: shownVersion(name, entry),
+      state: entry.state,
+      rows: count ? count({ counts, keyring }, entry.version) : null,
+      created_at: formatTimestamp(entry.createdAt ?? row.created_at),
+    }));
+  });
 }
 
 /** The keys of the caller's tenant. */
@@ -128,14 +171,17 @@ export function readTenantKeys(
   };
 }
 
-/** How many rows are under a version of a key. */
+/** How many rows are under a version of a key; null where the vault does not count them. */
 export async function rowsUnder(
   { store, tenants }: KeyListTools,
   row: Row<'tenants'>,
-  { purpose, version }: { readonly purpose: CountedPurpose; readonly version: number },
-): Promise<number> {
+  { purpose, version }: NamedVersion,
+): Promise<number | null> {
+  const { count }: ListedPurpose = listed[purpose];
+  if (count === undefined) return null;
+  if (count === noRows) return 0;
   const counts = await countRows(store, row.tenant_id);
-  return counters[purpose]({ counts, keyring: await tenants.keyringOf(row) }, version);
+  return count({ counts, keyring: await tenants.keyringOf(row) }, version);
 }
 
 async function countRows(store: Pick<Store, 'scan'>, tenant: TenantId): Promise<RowCounts> {

@@ -2,7 +2,8 @@
  * A rotation of a tenant's keys, step by step. Each step is one change of the tenant's row, whose version makes two
  * steps at once impossible, and of the row of the rotation.
  */
-import type { Clock, Instant } from '../../base/clock.ts';
+import { type Clock, day, type Instant, instantAfter } from '../../base/clock.ts';
+import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
@@ -14,12 +15,19 @@ import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
 import type { Change } from '../../store/change.ts';
-import type { RotatedPurpose, RotationKind } from '../../store/key-tables.ts';
+import {
+  type RotatedPurpose,
+  type RotationKind,
+  signingRotations,
+} from '../../store/key-tables.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { claimsOf, rotationsOf } from '../../store/queries/key-rotations.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { newSigningPair, pairOf } from '../keyrings/signing-pairs.ts';
+import type { KeyGuard, VaultKeys } from '../keyrings/vault-keys.ts';
 import { tenantRowOf } from '../tenants/read.ts';
+import { introduceLogKey } from './log-key.ts';
 import { rotationWork } from './open-rotations.ts';
 import { viewRotation } from './view.ts';
 
@@ -28,6 +36,7 @@ export type Rotation = Row<'key_rotations'>;
 export interface KeyRotating {
   readonly store: Store;
   readonly tenants: Tenants;
+  readonly vaultKeys: VaultKeys;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -41,16 +50,25 @@ const renewed: Readonly<Record<RotationKind, readonly Purpose[]>> = {
   search: ['data', 'search'],
   fingerprint: ['data', 'fingerprint'],
   period: ['data'],
+  webhooks: ['webhook'],
+  log: ['audit'],
 };
 
-/** Begins a rotation, which servers carry out. From the decision `conflict` while one of the purpose is under way. */
+/** After their activation nothing is sealed again. */
+const sealsNothing: readonly RotationKind[] = ['period', ...signingRotations];
+
+/**
+ * Begins a rotation, which servers carry out. From the decision `conflict` while one of the purpose is under way, and
+ * while the webhook key before the active one signs deliveries as well.
+ */
 export function beginRotation(
-  tools: Pick<KeyRotating, 'store' | 'clock'>,
+  tools: Pick<KeyRotating, 'store' | 'tenants' | 'clock'>,
   actor: Actor,
   purpose: RotatedPurpose,
 ): Decide {
   return async () => {
     const id = actor.tenant.id;
+    if (purpose === 'webhooks') await requireNoOverlap(tools, actor);
     const fact = { entity: 'keyring', id, operation: 'rotate' } as const;
     const event = { keyring: { purpose } };
     const entry = entryOf(actor, tools.clock.now(), { ...fact, event });
@@ -110,6 +128,22 @@ async function rotationBegun(
   return { change, row };
 }
 
+/** Deliveries are signed with at most two keys. */
+async function requireNoOverlap(
+  { tenants, clock }: Pick<KeyRotating, 'tenants' | 'clock'>,
+  actor: Actor,
+): Promise<void> {
+  const keyring = await tenants.keyringOf(await tenantRowOf(tenants, actor.tenant));
+  const [before, active] = keyring.signingVersions(clock.now());
+  if (active === undefined || before?.signsUntil === undefined) return;
+  const version = pairOf(before);
+  throw new VaultError('conflict', {
+    public:
+      `Version ${version} of the webhooks key signs until ${formatTimestamp(before.signsUntil)}. Wait, or destroy ` +
+      'that version to end the overlap now.',
+  });
+}
+
 function underWay(purpose: RotatedPurpose): VaultError {
   return new VaultError('conflict', {
     public: `A rotation of the ${purpose} key is under way. Wait until it has finished.`,
@@ -160,37 +194,51 @@ export function amended(row: Rotation, changes: Partial<Rotation>): Amendment<'k
 }
 
 /** The new keys are stored, and no server writes under them. `undefined` when the tenant is gone. */
-export function introduceKeys(
-  { random, ...tools }: KeyRotating,
-  rotation: Rotation,
-): Promise<Change | undefined> {
+export function introduceKeys(tools: KeyRotating, rotation: Rotation): Promise<Change | undefined> {
+  const { random } = tools;
   return stepOf(tools, rotation, {
     phase: 'announced',
     operation: 'introduce',
-    keyringAfter: (keyring, now) =>
-      renewed[rotation.purpose].reduce(
-        (next, purpose) => next.withVersion(purpose, { random, now }),
-        keyring,
-      ),
+    next: async ({ id, keyring, now }) => {
+      if (rotation.purpose === 'webhooks') return introduceSigningPair(tools, { keyring, now });
+      if (rotation.purpose === 'log') return introduceLogKey(tools, { id, keyring, now });
+      return {
+        keyring: renewed[rotation.purpose].reduce(
+          (next, purpose) => next.withVersion(purpose, { random, now }),
+          keyring,
+        ),
+      };
+    },
   });
 }
 
+/** For as long after a rotation the webhook key before signs deliveries as well. */
+export const webhookOverlapMs = day;
+
 /** Every server knows the new keys, and writes under them from now on. */
 export function activateKeys(
-  tools: Omit<KeyRotating, 'random'>,
+  tools: Omit<KeyRotating, 'random' | 'vaultKeys'>,
   rotation: Rotation,
 ): Promise<Change | undefined> {
+  const { purpose } = rotation;
   return stepOf(tools, rotation, {
-    phase: rotation.purpose === 'period' ? 'finished' : 'sealing',
+    phase: sealsNothing.includes(purpose) ? 'finished' : 'sealing',
     operation: 'activate',
-    keyringAfter: (keyring) =>
-      renewed[rotation.purpose].reduce((next, purpose) => next.withNewestActive(purpose), keyring),
+    next: async ({ keyring, now }) => {
+      const signsUntil = purpose === 'webhooks' ? instantAfter(now, webhookOverlapMs) : undefined;
+      return {
+        keyring: renewed[purpose].reduce(
+          (next, one) => next.withNewestActive(one, signsUntil),
+          keyring,
+        ),
+      };
+    },
   });
 }
 
 /** Every server writes under the new fingerprint key: no value has to be claimed any more. */
 export async function endOverlap(
-  { tenants, clock }: Omit<KeyRotating, 'random'>,
+  { tenants, clock }: Pick<KeyRotating, 'tenants' | 'clock'>,
   { tenant_id: tenant }: Rotation,
 ): Promise<Change | undefined> {
   const row = await ownRow(tenants, tenant);
@@ -209,10 +257,7 @@ export function finishRotation(
   rotation: Rotation,
   counts: Pick<Rotation, 'rows_done' | 'unreadable'>,
 ): Change {
-  const { tenant_id: tenant, purpose } = rotation;
   const at = clock.now();
-  const fact = { entity: 'keyring', id: tenant, operation: 'finish' } as const;
-  const entry = systemEntry({ tenant, at, ...fact, event: { keyring: { purpose } } });
   const finished = {
     ...counts,
     phase: 'finished',
@@ -222,8 +267,13 @@ export function finishRotation(
   } as const;
   return {
     amend: { key_rotations: [amended(rotation, finished)] },
-    entries: [detailed(entry, purpose)],
+    entries: [finishedEntry(rotation, at)],
   };
+}
+
+function finishedEntry({ tenant_id: tenant, purpose }: Rotation, at: Instant): LogEntry {
+  const fact = { entity: 'keyring', id: tenant, operation: 'finish' } as const;
+  return detailed(systemEntry({ tenant, at, ...fact, event: { keyring: { purpose } } }), purpose);
 }
 
 /** Removes claims that are over. @returns whether there may be more. */
@@ -237,28 +287,77 @@ export async function removeClaims(store: Store, tenant: TenantId): Promise<bool
 
 const claimsAtOnce = 500;
 
+/** The tenant as a step finds it. */
+interface BeforeStep {
+  readonly id: TenantId;
+  readonly keyring: Keyring;
+  readonly now: Instant;
+}
+
+/** What a step stores. */
+interface AfterStep {
+  readonly keyring: Keyring;
+  readonly insert?: Pick<NonNullable<Change['insert']>, 'checkpoints' | 'vault_keys'>;
+  readonly entries?: readonly LogEntry[];
+  /** The key of the vault under which something is sealed that is inserted. */
+  readonly guard?: KeyGuard;
+}
+
 interface RotationStep {
   readonly phase: Rotation['phase'];
   readonly operation: 'introduce' | 'activate';
-  readonly keyringAfter: (keyring: Keyring, now: Instant) => Keyring;
+  readonly next: (before: BeforeStep) => Promise<AfterStep>;
 }
 
+/** `undefined` also when a key of the vault was replaced meanwhile; the step is then taken again. */
 async function stepOf(
-  { tenants, clock }: Omit<KeyRotating, 'random'>,
+  { tenants, clock }: Pick<KeyRotating, 'tenants' | 'clock'>,
   rotation: Rotation,
-  { phase, operation, keyringAfter }: RotationStep,
+  { phase, operation, next }: RotationStep,
 ): Promise<Change | undefined> {
   const { tenant_id: tenant, purpose } = rotation;
   const row = await ownRow(tenants, tenant);
   if (row === undefined) return undefined;
   const now = clock.now();
-  const keyring = keyringAfter(await tenants.keyringOf(row), now);
+  const before = { id: tenant, keyring: await tenants.keyringOf(row), now };
+  const { keyring, insert, entries = [], guard } = await next(before);
+  const rekeyed = await tenants.rekeyed(row, keyring);
+  const guarding = rekeyed.insert?.vault_keys ?? [];
+  if (guard && !guarding.some((one) => isSameKey(one, guard))) return undefined;
   const entry = systemEntry({ tenant, at: now, entity: 'keyring', id: tenant, operation });
-  const finished = phase === 'finished' ? { finished_at: now, until: now } : {};
+  const isFinished = phase === 'finished';
+  const finished = isFinished ? { finished_at: now, until: now } : {};
   return {
-    ...(await tenants.rekeyed(row, keyring)),
+    ...rekeyed,
+    insert: {
+      ...rekeyed.insert,
+      ...insert,
+      vault_keys: [...guarding, ...(insert?.vault_keys ?? [])],
+    },
     amend: { key_rotations: [amended(rotation, { phase, phase_at: now, ...finished })] },
-    entries: [detailed(entry, purpose)],
+    entries: [
+      detailed(entry, purpose),
+      ...entries,
+      // A new data key for a month is no end of anything.
+      ...(isFinished && purpose !== 'period' ? [finishedEntry(rotation, now)] : []),
+    ],
+  };
+}
+
+function isSameKey(one: KeyGuard, other: KeyGuard): boolean {
+  return one.name === other.name && Buffer.compare(one.private_key, other.private_key) === 0;
+}
+
+async function introduceSigningPair(
+  tools: KeyRotating,
+  { keyring, now }: Omit<BeforeStep, 'id'>,
+): Promise<AfterStep> {
+  const { random } = tools;
+  const { pair, row, guard } = await newSigningPair(tools);
+  return {
+    keyring: keyring.withVersion('webhook', { random, now, pair }),
+    insert: { vault_keys: [row] },
+    guard,
   };
 }
 

@@ -12,7 +12,7 @@ import { readStored } from '../../keys/root/wrapped.ts';
 import { isTombstone } from '../../keys/tombstone.ts';
 import { newVaultId } from '../../keys/vault-name.ts';
 import { anyTenant, tenantsAfter } from '../../store/queries/tenants.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { allVaultKeys, rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import type { Store } from '../../store/store.ts';
 import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
@@ -153,7 +153,7 @@ type FoundVault =
   | { readonly kind: 'foreign'; readonly stored: StoredVaultKey | undefined };
 
 async function findVault({ store, roots, random }: VaultKeysTools): Promise<FoundVault> {
-  const rows = await store.select(allVaultKeys);
+  const rows = await store.select(rootVaultKeys);
   const { current } = vaultKeysIn(rows);
   const vault = await firstProven(current, (one) => provenVault(roots, one));
   if (vault !== undefined) return { kind: current.length === 1 ? 'proven' : 'altered', vault };

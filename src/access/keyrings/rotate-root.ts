@@ -12,7 +12,7 @@ import { systemEntry } from '../../rules/log-entries.ts';
 import { ifProven, proven } from '../../rules/proven-row.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import { tenantsAfter } from '../../store/queries/tenants.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { allVaultKeys, rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import type { Store } from '../../store/store.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { RotationError, type RotationLock, storedRotation, takeRotation } from './rotation-lock.ts';
@@ -372,7 +372,7 @@ async function openOwn(
 }
 
 async function removePrevious({ store }: RotationTools): Promise<void> {
-  const rows = await store.select(allVaultKeys);
+  const rows = await store.select(rootVaultKeys);
   const previous = rows.filter(({ name }) => isVaultKeyName(name) && name.endsWith('.previous'));
   if (previous.length > 0) await store.record({ remove: { vault_keys: previous } });
 }

@@ -25,7 +25,7 @@ import { type KeyHeader, readStored, withHeader } from '../../keys/root/wrapped.
 import { isTombstone, sealTombstone, type TombstoneRow } from '../../keys/tombstone.ts';
 import { vaultName } from '../../keys/vault-name.ts';
 import { grantOf, type VaultJob } from '../../rules/openings.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { createKeyCache, keyUnavailable } from './key-cache.ts';
@@ -154,7 +154,7 @@ export function createVaultKeys({
   });
 
   async function read(): Promise<VaultKeyState> {
-    const stored = vaultKeysIn(await store.select(allVaultKeys));
+    const stored = vaultKeysIn(await store.select(rootVaultKeys));
     const current = await firstProven(stored.current, known);
     const previous = await firstProven(stored.previous, known);
     state = { current, previous };

@@ -15,6 +15,7 @@ import { dueWork } from '../../store/queries/due-tenants.ts';
 import { purgedTables, rowsOfTenant } from '../../store/queries/tenant-rows.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import { ownPairRows } from '../keyrings/signing-pairs.ts';
 import { deletedPrefix } from './handle.ts';
 import { type TenantReading, tenantRowOf } from './read.ts';
 
@@ -31,14 +32,14 @@ export function deleteTenant(
     const now = clock.now();
     // The key that signs is destroyed as well, so this is the last checkpoint of the log.
     const newest = await newestCheckpoint(store, actor.tenant.id);
-    const checkpoint = await draftCheckpoint(store, actor.tenant, newest, now);
+    const checkpoint = await draftCheckpoint(store, { tenant: actor.tenant, newest, now });
     const row = await tenantRowOf(tenants, actor.tenant);
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'delete' } as const;
     const tombstone = await tenants.tombstone(deleted(row, now));
     const { guard } = tombstone;
     return {
       change: {
-        remove: { vault_keys: guard.remove },
+        remove: { vault_keys: [...guard.remove, ...ownPairRows(actor.tenant.keyring)] },
         replace: { tenants: [tombstone.row] },
         insert: {
           vault_keys: guard.insert,

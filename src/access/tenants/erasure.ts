@@ -1,6 +1,11 @@
 /** The receipt of a deleted tenant, for which only the process that deleted it still has the key. */
-import { erasedKey, findErasure, issueReceipt, wrappedBy } from '../../audit/erasure.ts';
-import type { Signed } from '../../audit/statements.ts';
+import {
+  erasedKey,
+  findErasure,
+  type IssuedReceipt,
+  issueReceipt,
+  wrappedBy,
+} from '../../audit/erasure.ts';
 import type { Clock } from '../../base/clock.ts';
 import { purposes } from '../../keys/keyring.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -21,7 +26,7 @@ export interface TenantErasure {
 export async function receiptOfTenant(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
   { tenant, row }: TenantErasure,
-): Promise<Signed | undefined> {
+): Promise<IssuedReceipt | undefined> {
   const now = clock.now();
   const erased = { entity: 'tenant', id: tenant.id } as const;
   const found = await findErasure(store, tenant, erased, now);

@@ -64,8 +64,12 @@ export function streamOperation<Q extends TSchema = Nothing, B extends TSchema =
 export interface OpenOperation extends OpenRoute {
   readonly id: string;
   readonly summary: string;
+  /** What each parameter of the path is. */
+  readonly params?: Readonly<Record<string, string>>;
   /** By status; of a response without a body `undefined`. */
   readonly replies: Readonly<Record<number, ReplyContent | undefined>>;
+  /** Besides those of every request without a key. */
+  readonly problems?: readonly ErrorCode[];
 }
 
 interface ReplyContent {

@@ -18,6 +18,7 @@ import {
   openProblems,
   type PublishedOperation,
   publishedIn,
+  templateOf,
 } from './published-operation.ts';
 import recorded from './response-examples.json' with { type: 'json' };
 
@@ -44,7 +45,7 @@ export function openapiOf(options: DescribedApi): object {
     paths[path] = { ...paths[path], [method]: describe(published, shared) };
   }
   for (const operation of options.open) {
-    paths[operation.path] = { get: describeOpen(operation, shared) };
+    paths[templateOf(operation.path)] = { get: describeOpen(operation, shared) };
   }
   paths[callPath] = callsOf(shared);
   components.refer(problem);
@@ -146,7 +147,17 @@ function callsOf({ headers, components }: SharedParts): Record<string, object> {
   return Object.fromEntries(calls);
 }
 
-function describeOpen({ id, summary, replies }: OpenOperation, { headers }: SharedParts): object {
+function describeOpen(
+  { id, summary, params = {}, replies, problems = [] }: OpenOperation,
+  { headers }: SharedParts,
+): object {
+  const parameters = Object.entries(params).map(([name, description]) => ({
+    name,
+    in: 'path',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  }));
   const shown = Object.entries(replies).map(([status, content]) => [
     status,
     {
@@ -155,13 +166,14 @@ function describeOpen({ id, summary, replies }: OpenOperation, { headers }: Shar
       ...(content && { content: { [content.mediaType]: { schema: content.schema } } }),
     },
   ]);
-  const refused = byStatus(openProblems).keys();
+  const refused = byStatus([...openProblems, ...problems]).keys();
   return {
     operationId: id,
     tags: [openTag],
     summary,
     description: 'Needs no key.',
     security: [],
+    ...(parameters.length > 0 && { parameters }),
     responses: { ...Object.fromEntries(shown), ...refusals(refused) },
   };
 }

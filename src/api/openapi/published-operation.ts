@@ -44,12 +44,17 @@ export function publishedIn(sections: readonly Section[]): readonly PublishedOpe
   );
 }
 
+/** `/tokens/{id}` of `/tokens/:id`. */
+export function templateOf(path: string): string {
+  return path.replace(/:(\w+)/g, '{$1}');
+}
+
 function published(operation: Operation, tag: string): PublishedOperation {
   const isStream = 'stream' in operation;
   return {
     operation,
     tag,
-    path: operation.path.replace(/:(\w+)/g, '{$1}'),
+    path: templateOf(operation.path),
     description: [operation.description, accessTo(operation)].filter(Boolean).join('\n\n'),
     kinds: kindsOf(operation),
     problems: problemsOf(operation),

@@ -8,7 +8,7 @@ import { type Config, readConfigAt } from '../../runtime/config/config.ts';
 import { openReadOnly } from '../../store/open/read-only.ts';
 import { holdStill } from '../../store/open/still.ts';
 import { makePrivateDirectory } from '../../store/private-directory.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import type { StillDatabase } from '../../store/still-database.ts';
 import { shapes, type Table } from '../../store/tables.ts';
@@ -124,7 +124,7 @@ async function distributeOnCitus(databaseUrl: string): Promise<void> {
 async function requireIntact(terminal: Terminal, source: Config): Promise<SharedKeys | undefined> {
   const store = await openReadOnly(source.databaseUrl ?? source.dataDir);
   try {
-    const { root_key } = vaultKeyIn(await store.select(allVaultKeys));
+    const { root_key } = vaultKeyIn(await store.select(rootVaultKeys));
     const sharedKeys = await sharesOf(terminal, store, { ...source, root_key });
     const keyed = { ...source, sharedKeys };
     await verifyRootKey(store, root_key, keyed);

@@ -20,7 +20,7 @@ import { isObject } from '../../base/json.ts';
 import { createDigest } from '../../keys/digest.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { countRows, tablesInFile } from '../../store/queries/count-rows.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { syncFile } from '../../store/sqlite/backup.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
@@ -83,7 +83,7 @@ export type Content = Pick<Manifest, 'schema' | 'vault_id' | 'root_key' | 'rows'
 export async function contentOf(store: ReadOnlyStore, schema: number): Promise<Content> {
   return {
     schema,
-    ...vaultKeyIn(await store.select(allVaultKeys)),
+    ...vaultKeyIn(await store.select(rootVaultKeys)),
     rows: await countRows(store, await tablesInFile(store)),
     logs: await logHeads(store),
   };

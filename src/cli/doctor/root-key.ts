@@ -12,7 +12,7 @@ import { isLocal, openRootKeys, type RootKeys } from '../../keys/root/sources.ts
 import type { Config } from '../../runtime/config/config.ts';
 import { lentKeys } from '../../runtime/lent-keys.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
-import { allVaultKeys } from '../../store/queries/vault-keys.ts';
+import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
@@ -95,7 +95,7 @@ async function checkRotation(
   vaultKeys: ProcessVaultKeys,
 ): Promise<readonly Finding[]> {
   const { warning } = reporter('root key');
-  const rows = await store.select(allVaultKeys);
+  const rows = await store.select(rootVaultKeys);
   const rotation = rows.find(({ name }) => name === rotationName);
   const { current } = await vaultKeys.refresh();
   const header = current?.stored.header;

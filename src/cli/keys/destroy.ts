@@ -1,6 +1,6 @@
 /** `strongroom keys destroy`: removes the key of a version that has no rows any more. */
 import { destroyKey } from '../../access/key-rotations/destroy.ts';
-import { countedPurposes, parseCountedPurpose } from '../../access/key-rotations/key-list.ts';
+import { keyPurposes, parseKeyPurpose } from '../../access/key-rotations/key-list.ts';
 import { VaultError } from '../../base/errors.ts';
 import { perform } from '../../rules/operation.ts';
 import { type Command, jsonFlag, print, UsageError } from '../terminal/command.ts';
@@ -13,7 +13,7 @@ export const keysDestroy: Command = {
     'Destroy a version of a key. The active version, and one that has rows, are refused. Backups keep the key that ' +
     'they were made with.',
   operand: [
-    { name: 'PURPOSE', meaning: 'what the key is for', choices: countedPurposes },
+    { name: 'PURPOSE', meaning: 'what the key is for', choices: keyPurposes },
     { name: 'VERSION', meaning: 'number of the version, as in `keys list`' },
   ],
   flags: {
@@ -21,11 +21,11 @@ export const keysDestroy: Command = {
     yes: { kind: 'boolean', meaning: 'confirm; this cannot be undone' },
     json: jsonFlag,
   },
-  examples: ['data 1 --tenant acme --yes', 'search 2 --yes --json'],
+  examples: ['data 1 --tenant acme --yes', 'webhooks 1 --yes --json'],
   run: (flags, terminal) => {
-    const purpose = parseCountedPurpose(String(flags['PURPOSE']));
+    const purpose = parseKeyPurpose(String(flags['PURPOSE']));
     if (purpose === undefined) {
-      throw new UsageError(`PURPOSE must be one of ${countedPurposes.join(', ')}`);
+      throw new UsageError(`PURPOSE must be one of ${keyPurposes.join(', ')}`);
     }
     const version = Number(flags['VERSION']);
     if (!Number.isSafeInteger(version) || version < 1) {

@@ -1,5 +1,4 @@
-/** `strongroom keys rotate data|search|fingerprint`: new keys for tenants, while servers run. */
-
+/** `strongroom keys rotate data|search|fingerprint|webhooks|log`: new keys for tenants, while servers run. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { openRotations } from '../../access/key-rotations/open-rotations.ts';
 import { beginRotation, type Rotation } from '../../access/key-rotations/rotation.ts';
@@ -10,7 +9,7 @@ import { perform } from '../../rules/operation.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { rotateTenantKeys } from '../../runtime/jobs/rotate-keys.ts';
 import type { Vault } from '../../runtime/open-vault.ts';
-import type { RotatedPurpose } from '../../store/key-tables.ts';
+import { type RotatedPurpose, signingRotations } from '../../store/key-tables.ts';
 import { DirectoryLockedError, lockDirectory } from '../../store/sqlite/directory-lock.ts';
 import { type Command, jsonFlag, print } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
@@ -27,12 +26,23 @@ const meanings: Readonly<Record<RotatedPurpose, string>> = {
   data: 'the keys that seal data and stored responses',
   search: 'the keys of search terms',
   fingerprint: 'the keys of fingerprints, which change with it',
+  webhooks: 'the key pairs that sign deliveries to webhooks',
+  log: 'the keys that sign the log, its checkpoints and receipts',
+};
+
+/** What follows a new key. */
+const effects: Readonly<Record<RotatedPurpose, string>> = {
+  data: 'seal all rows again',
+  search: 'seal all rows again',
+  fingerprint: 'seal all rows again',
+  webhooks: 'sign with the keys before as well for a day',
+  log: 'introduce the new keys in the log, signed by those before',
 };
 
 export function keysRotate(purpose: RotatedPurpose): Command {
   return {
     summary:
-      `Replace ${meanings[purpose]}, and seal all rows again. Running servers do the work, or this command where ` +
+      `Replace ${meanings[purpose]}, and ${effects[purpose]}. Running servers do the work, or this command where ` +
       'none runs. It ends when the rotation is finished; interrupted, the servers go on.',
     flags: { tenant: someTenantFlag, json: jsonFlag },
     examples: ['', '--tenant acme --json'],
@@ -56,7 +66,9 @@ export function keysRotate(purpose: RotatedPurpose): Command {
         print(terminal, flags, {
           json: { rotations: shown },
           line: [
-            `The ${purpose} keys of ${counted(tenants.size, 'tenant')} are new; sealed again: ${counted(rows, 'row')}.`,
+            `The ${purpose} keys of ${counted(tenants.size, 'tenant')} are new${
+              sealsAgain(purpose) ? `; sealed again: ${counted(rows, 'row')}` : ''
+            }.`,
             ...(unreadable > 0
               ? [`Altered outside the vault, and left as they were: ${counted(unreadable, 'row')}.`]
               : []),
@@ -66,6 +78,10 @@ export function keysRotate(purpose: RotatedPurpose): Command {
         return 0;
       }),
   };
+}
+
+function sealsAgain(purpose: RotatedPurpose): boolean {
+  return !signingRotations.some((signing) => signing === purpose);
 }
 
 /** Another rotation of the purpose is under way. */

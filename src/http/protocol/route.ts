@@ -118,7 +118,8 @@ export interface OpenRoute {
   readonly isLimited?: true;
   /** Found by this spelling of its path alone, which is the one that a proxy in front refuses. */
   readonly isExact?: true;
-  readonly handle: () => Promise<OpenReply>;
+  /** @param params of the path. @throws VaultError `not_found` where they name nothing. */
+  readonly handle: (params: Readonly<Record<string, string>>) => Promise<OpenReply>;
 }
 
 export interface OpenReply {

@@ -10,7 +10,7 @@ import { removeTenants } from './purge.ts';
 import { type RecountTools, recountBytes } from './recount-bytes.ts';
 import { removeEvents } from './remove-events.ts';
 import { renewAgedKeys } from './renew-aged-keys.ts';
-import { rotateTenantKeys } from './rotate-keys.ts';
+import { type KeyRotationTools, rotateTenantKeys } from './rotate-keys.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
 import { scrubStore } from './scrub.ts';
@@ -21,8 +21,11 @@ export const checkpointJob = 'sign log checkpoints';
 
 const checkpointsEveryMsDefault = 15 * minute;
 
+/** What all jobs together use. */
+type KeyUsingTools = RecountTools & KeyRotationTools;
+
 export function jobsOf(
-  tools: RecountTools | (RecountTools & RootKeyTools),
+  tools: KeyUsingTools | (KeyUsingTools & RootKeyTools),
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
   reactorRuns?: WaitingRuns,
   keyMaxAgeMs?: number,

@@ -14,6 +14,7 @@ import {
   type Rotation,
   removeClaims,
 } from '../../access/key-rotations/rotation.ts';
+import type { VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import { instantAfter, second } from '../../base/clock.ts';
 import { integrityError } from '../../base/errors.ts';
 import { newUuid, type TenantId } from '../../base/ids.ts';
@@ -39,6 +40,8 @@ const introducedMs: Readonly<Record<RotationKind, number>> = {
   search: 2 * second,
   fingerprint: followMs,
   period: 2 * second,
+  webhooks: 2 * second,
+  log: 2 * second,
 };
 
 /** Tenants whose rotations proceed side by side. */
@@ -51,6 +54,7 @@ const leaseMsMax = 3 * leaseMs;
 const renewalMs = 4 * second;
 
 export interface KeyRotationTools extends JobTools {
+  readonly vaultKeys: VaultKeys;
   /** True where no other process can use the keys: no server has to follow a step before the next one. */
   readonly isAlone?: () => boolean;
 }

@@ -1,14 +1,12 @@
 /** The message to a receiver: the bytes of an event, and the headers that sign exactly these bytes. */
 
+import type { SigningPair, SigningPairs } from '../../access/keyrings/signing-pairs.ts';
 import { type Clock, type Instant, second } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import type { EventId } from '../../base/ids.ts';
 import { type JsonObject, sortedJson } from '../../base/json.ts';
-import {
-  standardSignatures,
-  type WebhookKey,
-  type WebhookSecretKey,
-} from '../../keys/webhook-signatures.ts';
+import { standardSignatures, type WebhookSecretKey } from '../../keys/webhook-signatures.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 
 export interface Message {
   readonly body: Uint8Array;
@@ -17,6 +15,8 @@ export interface Message {
 }
 
 export interface Unsigned {
+  /** Whose event it is. */
+  readonly tenant: Pick<Tenant, 'keyring'>;
   readonly event: EventId;
   /** The member `event`. */
   readonly envelope: JsonObject;
@@ -25,7 +25,7 @@ export interface Unsigned {
 }
 
 export interface MessageSigning {
-  readonly key: () => Promise<WebhookKey>;
+  readonly pairs: Pick<SigningPairs, 'of'>;
   readonly clock: Clock;
   /** The prefixes of the service's headers, such as `SVC`. */
   readonly headerPrefixes: readonly string[];
@@ -37,7 +37,7 @@ export interface Messages {
   /** Signs for one attempt: a later attempt has another timestamp. */
   sign(unsigned: Unsigned): Promise<Message>;
   /** Starts a signature that is needed soon, unless many have been started already. */
-  signAhead(unsigned: Pick<Unsigned, 'event' | 'envelope'>): void;
+  signAhead(unsigned: Omit<Unsigned, 'keys'>): void;
 }
 
 /** Signatures computed ahead. A signature that is needed now queues behind them. */
@@ -52,10 +52,21 @@ const sharedMax = 1_000;
 interface SignedBody {
   readonly at: Instant;
   readonly body: Uint8Array;
-  readonly signature: Promise<string>;
+  /** By the pair before, as long as it signs as well, and by the active one. */
+  readonly signatures: Promise<readonly PairSignature[]>;
 }
 
-export function createMessages({ key, clock, headerPrefixes, version }: MessageSigning): Messages {
+interface PairSignature extends Pick<SigningPair, 'pair'> {
+  /** base64. */
+  readonly signature: string;
+}
+
+export function createMessages({
+  pairs,
+  clock,
+  headerPrefixes,
+  version,
+}: MessageSigning): Messages {
   const recent = new ExpiringMap<EventId, SignedBody>({
     clock,
     ageMsMax: sharedMs,
@@ -64,29 +75,50 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
 
   let ahead = 0;
 
-  function begin(event: EventId, envelope: JsonObject): SignedBody {
+  function begin({ tenant, event, envelope }: Omit<Unsigned, 'keys'>): SignedBody {
     const at = clock.now();
     const delivered_at = new Date(at).toISOString();
     const body = Buffer.from(sortedJson({ delivered_at, event: envelope }));
-    const signature = key().then((known) => known.sign(body));
-    const shared = { at, body, signature };
+    const signatures = signedBy(tenant, body);
+    const shared = { at, body, signatures };
     recent.set(event, shared);
     return shared;
   }
 
-  async function sign({ event, envelope, keys }: Unsigned): Promise<Message> {
-    const { at, body, signature } = recent.get(event) ?? begin(event, envelope);
+  async function signedBy(
+    tenant: Unsigned['tenant'],
+    body: Uint8Array,
+  ): Promise<readonly PairSignature[]> {
+    const found = await pairs.of(tenant);
+    return Promise.all(
+      found.map(async (one) => ({ pair: one.pair, signature: await one.sign(body) })),
+    );
+  }
+
+  /**
+   * A receiver that knows one public key finds its signature where it always was until the overlap ends, and the other
+   * one next to it.
+   */
+  function signatureHeaders(signatures: readonly PairSignature[]): string[] {
+    return headerPrefixes.flatMap((prefix) =>
+      signatures.flatMap(({ pair, signature }, index) => {
+        const name = `${prefix}-SIGNATURE${index === 0 ? '' : '-NEXT'}`;
+        return [name, signature, `${name}-VERSION`, `v${pair}`];
+      }),
+    );
+  }
+
+  async function sign({ keys, ...unsigned }: Unsigned): Promise<Message> {
+    const { event } = unsigned;
+    const { at, body, signatures } = recent.get(event) ?? begin(unsigned);
     const signed = { id: event, timestamp: Math.floor(at / second), body };
-    const vaultSignature = await signature;
+    const made = await signatures;
     return {
       body,
       headers: [
         ...['content-type', 'application/json'],
         ...['user-agent', `Strongroom/${version}`],
-        ...headerPrefixes.flatMap((prefix) => [
-          ...[`${prefix}-SIGNATURE`, vaultSignature],
-          ...[`${prefix}-SIGNATURE-VERSION`, 'v1'],
-        ]),
+        ...signatureHeaders(made),
         ...['webhook-id', event],
         ...['webhook-timestamp', String(signed.timestamp)],
         ...['webhook-signature', standardSignatures(keys, signed)],
@@ -96,14 +128,14 @@ export function createMessages({ key, clock, headerPrefixes, version }: MessageS
 
   return {
     sign,
-    signAhead: ({ event, envelope }) => {
-      if (ahead >= signedAheadMax || recent.get(event)) return;
+    signAhead: (unsigned) => {
+      if (ahead >= signedAheadMax || recent.get(unsigned.event)) return;
       ahead++;
       const done = () => {
         ahead--;
       };
       // A later `sign` of the same message gets the error too.
-      begin(event, envelope).signature.then(done, done);
+      begin(unsigned).signatures.then(done, done);
     },
   };
 }

@@ -172,7 +172,10 @@ export function createReceiver(
   /** Signs ahead, so that the few running attempts spend most of their time on requests. */
   function signAhead({ tenant_id, event_id: event }: Row<'deliveries'>): void {
     const prepared = preparedBefore(tools, { tenant_id, event_id: event });
-    if (prepared) tools.messages.signAhead({ event, envelope: prepared.envelope });
+    const tenant = tools.tenants.known(tenant_id);
+    if (prepared && tenant) {
+      tools.messages.signAhead({ tenant, event, envelope: prepared.envelope });
+    }
   }
 
   /** The next attempt need not wait until this one is recorded, unless the receiver is gone. */
@@ -224,6 +227,7 @@ export function createReceiver(
     if (sent === undefined) return { ...nothingSent, error: flaw, flaw };
     const now = tools.clock.now();
     const message = await tools.messages.sign({
+      tenant,
       event: delivery.event_id,
       envelope: sent.envelope,
       keys: webhook.keys.filter(({ ends_at }) => (ends_at ?? now + 1) > now).map(({ key }) => key),
