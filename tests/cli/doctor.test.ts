@@ -46,8 +46,16 @@ onBothEngines('doctor', (engine) => {
     await stop();
     const before = await contentOf(engine, place);
     const of = await examine(environmentOf(place, withCode));
-    for (const check of ['configuration', 'database', 'clock', 'schema', 'root key', 'files']) {
+    for (const check of ['configuration', 'database', 'clock', 'schema', 'files']) {
       assert.deepEqual(statuses(of(check)), ['ok'], `${check}: ${JSON.stringify(of(check))}`);
+    }
+    for (const check of ['root key', 'keys', 'key rotation', 'backup']) {
+      const found = statuses(of(check));
+      assert.ok(found.length > 0, check);
+      assert.ok(
+        found.every((status) => status === 'ok'),
+        `${check}: ${JSON.stringify(of(check))}`,
+      );
     }
     // The PostgreSQL of the tests runs without it, for the sake of speed.
     const durability =
@@ -55,6 +63,27 @@ onBothEngines('doctor', (engine) => {
     assert.equal(of('durability').length, 1);
     assert.match(of('durability')[0]?.message ?? '', durability);
     assertUnchanged(before, await contentOf(engine, place));
+  });
+
+  test('says how old keys are, what is under earlier ones, and when the last backup was made', async (t) => {
+    const { place, stop } = await startVault(t, engine);
+    await stop();
+    const environment = environmentOf(place);
+    const messages = async (check: string) =>
+      (await examine(environment))(check)
+        .map(({ message }) => message)
+        .join('\n');
+    assert.match(await messages('root key'), /in use for 0 days/);
+    assert.match(await messages('keys'), /data 0, .*STRONGROOM_KEY_MAX_AGE is 365 days/);
+    assert.match(await messages('backup'), /has made none/);
+    const directory = join(temporaryDirectory(t), 'backup');
+    const made = await runCommand(['backup', directory], environment);
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(await messages('backup'), /0 days ago\) in .*backup/);
+    const rotated = await runCommand(['keys', 'rotate', 'data'], environment);
+    assert.equal(rotated.code, 0, rotated.stderr);
+    assert.match(await messages('keys'), /0 rows of \d+ tenants? are under earlier data keys/);
+    assert.match(await messages('key rotation'), /no rotation/);
   });
 
   test('finds the root key of another vault, and a missing one', async (t) => {

@@ -1,6 +1,6 @@
 /** `strongroom backup`: a copy of the database as of one moment, and a manifest by which it is verified. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Config, readConfig } from '../../runtime/config/config.ts';
 import { openBackedUp } from '../../store/open/read-only.ts';
 import { BackupError, backUpSqlite } from '../../store/sqlite/backup.ts';
@@ -8,6 +8,7 @@ import { databaseFile } from '../../store/sqlite/database.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { counted, startProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { noteBackup } from './last-backup.ts';
 import { contentOf, type Manifest, manifestFile, writeManifest } from './manifest.ts';
 import { directoryNamed, prune } from './prune.ts';
 
@@ -34,6 +35,7 @@ export const backupCommand: Command = {
     const now = new Date();
     const directory = keep === undefined ? named : join(named, directoryNamed(now));
     const { manifest, pages } = await backUp(terminal, config, { directory, now });
+    noteBackup(config.dataDir, { created_at: manifest.created_at, directory: resolve(directory) });
     const removed = keep === undefined ? [] : prune(named, keep);
     const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0);
     const rootKey = placeOfRootKey(config);

@@ -5,9 +5,10 @@ import { systemCodeOf } from '../../base/errors.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
 import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
-import { allTenants } from '../../store/queries/tenants.ts';
+import { allTenants, anyProductionTenant } from '../../store/queries/tenants.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { explain } from '../terminal/failure.ts';
+import { checkBackup } from './backup.ts';
 import { type Finding, reporter } from './finding.ts';
 import { checkNewRootKey, checkRootKey } from './root-key.ts';
 
@@ -163,7 +164,12 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
     const tenants = await store.select(allTenants);
     const count = `${tenants.length} ${tenants.length === 1 ? 'tenant' : 'tenants'}`;
     const found = ok(`it is the one of this release, with ${count}`);
-    return [found, ...(await checkRootKey(config, store, tenants))];
+    const hasProductionTenant = (await store.select(anyProductionTenant)).length > 0;
+    return [
+      found,
+      ...(await checkRootKey(config, store, tenants)),
+      ...checkBackup(config, hasProductionTenant),
+    ];
   } finally {
     await store.close();
   }

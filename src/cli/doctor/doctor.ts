@@ -12,8 +12,8 @@ import { checkCertificate, checkDisk, checkFiles, checkServer } from './machine.
 
 export const doctorCommand: Command = {
   summary:
-    'Check the configuration, the root key, the database, durability, the clock, disk space, file modes and ' +
-    'the address, and how code of tenants is kept apart. ' +
+    'Check the configuration, the root key and other keys, rotations, the last backup, the database, durability, the ' +
+    'clock, disk space, file modes and the address, and how code of tenants is kept apart. ' +
     'It changes nothing, also while a server runs. Exit code 1: there is a problem.',
   flags: { json: jsonFlag },
   examples: ['', '--json'],

@@ -4,18 +4,20 @@ import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
 import { rotationName, vaultKeysIn } from '../../access/keyrings/vault-key-rows.ts';
 import type { ProcessVaultKeys, VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import { isRootKeyBesideProduction } from '../../access/tenants/root-key-place.ts';
-import { systemClock } from '../../base/clock.ts';
+import { day, systemClock } from '../../base/clock.ts';
 import { isIntegrityError, VaultError } from '../../base/errors.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { shamirName } from '../../keys/root/shamir.ts';
 import { isLocal, openRootKeys, type RootKeys } from '../../keys/root/sources.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { lentKeys } from '../../runtime/lent-keys.ts';
+import { askServer } from '../../runtime/root-key-socket.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
+import { checkRotations, KeyAges } from './keys.ts';
 
 const restoreKey =
   'Restore the root key of this database from its backup, as STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY.';
@@ -32,6 +34,8 @@ export async function checkRootKey(
 ): Promise<readonly Finding[]> {
   if (tenants.length === 0) return checkNewRootKey(config);
   const { problem } = reporter('root key');
+  const seal = config.rootKey.source === shamirName ? await checkSeal(config) : [];
+  if (seal.some(({ status }) => status !== 'ok')) return seal;
   let roots: RootKeys;
   try {
     roots = await openRootKeys({
@@ -45,14 +49,19 @@ export async function checkRootKey(
   try {
     const vaultKeys = await readVaultKeys({ ...tools, store, roots });
     const tried = isLocal(roots.chosen) ? tenants : tenants.slice(0, remoteTenantsMax);
-    const opened = vaultKeys ? await countOpened(vaultKeys, tried) : 0;
+    const ages = new KeyAges({ ...tools, ...config });
+    const opened = vaultKeys ? await countOpened(vaultKeys, tried, ages) : 0;
     if (vaultKeys === undefined || opened === 0) {
       return [problem(`${roots.chosen.origin}: it opens the keys of no tenant`, restoreKey)];
     }
     return [
+      ...seal,
       ...(await checkRotation(store, roots, vaultKeys)),
       ...(await describeKey(roots, { opened, tried: tried.length, all: tenants.length })),
+      ...(await checkRootAge(config, vaultKeys)),
       ...(await checkPlace(config, store)),
+      ...(await ages.report(store, { ...tools, ...config })),
+      ...(await checkRotations(store, tools)),
     ];
   } catch (error) {
     const advice =
@@ -129,6 +138,35 @@ async function checkRotation(
   ];
 }
 
+/** A server of shares: whether people have unsealed it. */
+async function checkSeal({ dataDir }: Config): Promise<readonly Finding[]> {
+  const { ok, problem } = reporter('seal');
+  const advice = 'Start the server, and give it the shares with strongroom unseal.';
+  try {
+    const { sealed, given, needed } = await askServer(dataDir, { operation: 'status' });
+    if (sealed === false) return [ok('the server of this data directory is unsealed')];
+    return [problem(`the server is sealed: ${given} of ${needed} shares are given`, advice)];
+  } catch (error) {
+    return [problem(explain(error), advice)];
+  }
+}
+
+/** The root key has no limit of its own. */
+async function checkRootAge(
+  { keyMaxAgeMs }: Config,
+  vaultKeys: ProcessVaultKeys,
+): Promise<readonly Finding[]> {
+  const { ok, warning } = reporter('root key');
+  const { current } = await vaultKeys.refresh();
+  if (current === undefined) return [];
+  const ageMs = tools.clock.now() - current.stored.row.created_at;
+  const text = `it has been in use for ${Math.max(0, Math.floor(ageMs / day))} days`;
+  if (ageMs < keyMaxAgeMs) return [ok(text)];
+  return [
+    warning(`${text}, longer than STRONGROOM_KEY_MAX_AGE`, 'Run strongroom keys rotate root.'),
+  ];
+}
+
 async function checkPlace(config: Config, store: ReadOnlyStore): Promise<readonly Finding[]> {
   const { warning } = reporter('root key');
   const engine = config.databaseUrl === undefined ? 'sqlite' : 'postgres';
@@ -162,13 +200,18 @@ export async function checkNewRootKey({
   }
 }
 
-async function countOpened(keys: VaultKeys, rows: readonly Unproven<'tenants'>[]): Promise<number> {
+async function countOpened(
+  keys: VaultKeys,
+  rows: readonly Unproven<'tenants'>[],
+  ages: KeyAges,
+): Promise<number> {
   let opened = 0;
   for (const row of rows) {
     // The root key verifies the keyring, whatever the rest of the row says.
-    const { tenant_id: tenant, keyring: wrapped } = unverifiedColumns(row);
+    const columns = unverifiedColumns(row);
+    const { tenant_id: tenant, keyring: wrapped } = columns;
     try {
-      await keys.openKeyring({ tenant, wrapped });
+      ages.add(columns, await keys.openKeyring({ tenant, wrapped }));
       opened++;
     } catch (error) {
       if (!isIntegrityError(error)) throw error;

@@ -20,6 +20,18 @@ export function rotationsOf(tenant: TenantId): Query<Row<'key_rotations'>> {
       .orderBy('purpose');
 }
 
+/** Rotations of all tenants that are under way, for the operator. No request or job reads them. */
+export const rotationsUnderWay: Query<Row<'key_rotations'>> = (db) =>
+  db
+    .selectFrom('key_rotations')
+    .selectAll()
+    .where('phase', '<>', 'finished')
+    .orderBy('started_at')
+    .orderBy('tenant_id')
+    .limit(rotationsMax);
+
+const rotationsMax = 10_000;
+
 /** Some claims of deduplicated values. */
 export function claimsOf(tenant: TenantId, limit: number): Query<Key<'fingerprint_claims'>> {
   return (db) =>
