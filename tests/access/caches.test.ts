@@ -45,7 +45,7 @@ onBothEngines('caches', (engine) => {
     await assert.rejects(async () => authenticate(tenant.key, origin), { code: 'unauthenticated' });
   });
 
-  test('an opened keyring is kept for an hour at most, and goes with a change of its tenant', async (t) => {
+  test('an opened keyring is kept for an hour at most, also while its tenant changes', async (t) => {
     const vault = await startVault(t, engine);
     const { id } = await newTenant(vault);
     const { store, vaultKeys, random } = vault.running.vault;
@@ -56,10 +56,10 @@ onBothEngines('caches', (engine) => {
     const first = await ring();
     clock.advance(hour / 2);
     assert.equal(await ring(), first);
+    advance('tenants');
+    assert.equal(await ring(), first, 'its keys did not change');
     clock.advance(hour / 2);
     const second = await ring();
     assert.ok(second && second !== first);
-    advance('tenants');
-    assert.notEqual(await ring(), second);
   });
 });

@@ -1,7 +1,9 @@
 /** A real OpenBao in memory, the open fork of HashiCorp Vault, for tests of the source `vault-transit`. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { nextLook } from './poll.ts';
 import { freePort, type Lender } from './temporary.ts';
 
@@ -72,9 +74,10 @@ export async function startOpenBao(t: Lender): Promise<OpenBao> {
   return bao;
 }
 
-async function started(output: NodeJS.ReadableStream): Promise<void> {
+/** The output stays open: OpenBao ends when it cannot write there any more. */
+async function started(output: Readable): Promise<void> {
   let text = '';
-  for await (const chunk of output) {
+  for await (const chunk of output.iterator({ destroyOnReturn: false })) {
     text += chunk;
     if (text.includes('Root Token:')) break;
   }
