@@ -73,7 +73,7 @@ export function createTenants({
     const known = keyrings.get(tenant_id);
     if (known && Buffer.compare(known.wrapped, wrapped) === 0) return known.keyring;
     const last = latest.get(tenant_id);
-    // Not kept anew, so that no keyring stays open for longer than its time.
+    // It keeps its age, so that no keyring stays open for longer than its time.
     if (last !== undefined && readStored(wrapped)?.header?.keyring === last.id) return last;
     const keyring = await vaultKeys.openKeyring({ tenant: tenant_id, wrapped });
     keyrings.set(tenant_id, { wrapped, keyring });
