@@ -40,6 +40,8 @@ function wordsIn(directory: string, url: string): Readonly<Record<string, readon
     'keys rotate data': ofTenant,
     'keys rotate search': ofTenant,
     'keys rotate fingerprint': ofTenant,
+    'keys rotate webhooks': ofTenant,
+    'keys rotate log': ofTenant,
     'keys list': [],
     'keys pause': [],
     'keys resume': [],

@@ -2,6 +2,7 @@
 import { bytesOf, subtle } from './bytes.ts';
 import { linesOf, parseLine } from './lines.ts';
 import {
+  keysNamedIn,
   keysOf,
   type LogStatement,
   openStatement,
@@ -136,6 +137,8 @@ export async function verifyLog(
 
 class LogWalk {
   readonly #trusted: ReadonlySet<string>;
+  /** By tenant, the keys for which checkpoints of trusted ones vouch. */
+  readonly #introduced = new Map<string, Map<string, true>>();
   readonly #findings: LogFinding[] = [];
   /** By tenant: statements of checkpoints by number, those that were stored elsewhere and those of the log. */
   readonly #kept = new Map<string, Map<number, string>>();
@@ -295,7 +298,13 @@ class LogWalk {
     kind: 'checkpoint' | 'removal',
   ): Promise<Statement | undefined> {
     const statement = await openStatement(signed, kind);
-    if (statement !== undefined && this.#trusted.has(signed.public_key)) {
+    const { tenant_id } = (statement ?? {}) as Partial<LogStatement>;
+    const introduced = mapAt(this.#introduced, tenant_id ?? '');
+    const { public_key } = signed;
+    if (tenant_id !== undefined && (this.#trusted.has(public_key) || introduced.has(public_key))) {
+      if (kind === 'checkpoint') {
+        for (const key of keysNamedIn(statement as LogStatement)) introduced.set(key, true);
+      }
       return statement as Statement;
     }
     const message = `a ${kind} is not signed, or not by a key that is trusted`;
@@ -359,8 +368,8 @@ class LogWalk {
   }
 }
 
-function mapAt<Value>(maps: Map<string, Map<number, Value>>, name: string): Map<number, Value> {
-  const map = maps.get(name) ?? new Map<number, Value>();
+function mapAt<Key, Value>(maps: Map<string, Map<Key, Value>>, name: string): Map<Key, Value> {
+  const map = maps.get(name) ?? new Map<Key, Value>();
   maps.set(name, map);
   return map;
 }

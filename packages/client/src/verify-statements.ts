@@ -70,6 +70,10 @@ export interface LogStatement {
   readonly previous: string | null;
   /** Of each stream that has grown: its id, how many entries it had, and the hash of the last of them. */
   readonly heads: readonly (readonly [stream: string, seq: number, hash: string])[];
+  /** The key that signs after this one, in base64. Only in the checkpoint that introduces it. */
+  readonly introduces?: string;
+  /** The keys that signed before this one, in base64. */
+  readonly succeeds?: readonly string[];
 }
 
 /** Retention removed the beginning of a stream. */
@@ -150,7 +154,7 @@ export async function verifyErasureReceipt(
   const { type: _, ...statement } = (await openTrusted(
     receipt,
     'erasure',
-    keysOf(trusted),
+    await withIntroduced(keysOf(trusted), receipt),
   )) as ErasureStatement & { type: string };
   requireEqual(receipt, shownErasure(statement));
   return statement;
@@ -198,6 +202,28 @@ function keyOf(text: string): string {
   const bytes = der ? der.subarray(spkiPrefixBytes) : fromBase64(text.trim());
   if (bytes?.length === keyBytes) return btoa(String.fromCharCode(...bytes));
   throw new ConfigurationError('publicKeys must have Ed25519 keys, in base64 or PEM.');
+}
+
+/** With the keys that the trusted ones introduce in the checkpoints that come with the receipt. */
+async function withIntroduced(
+  trusted: ReadonlySet<string>,
+  { tenant_id, introductions }: ErasureReceipt,
+): Promise<ReadonlySet<string>> {
+  const keys = new Set(trusted);
+  const given: unknown = introductions;
+  // In the order of the keys, so that each one is introduced by one before it.
+  for (const signed of Array.isArray(given) ? (given as SignedStatement[]) : []) {
+    if (!keys.has(signed?.public_key)) continue;
+    const statement = (await openStatement(signed, 'checkpoint')) as LogStatement | undefined;
+    if (statement?.tenant_id !== tenant_id) continue;
+    for (const key of keysNamedIn(statement)) keys.add(key);
+  }
+  return keys;
+}
+
+/** The other keys of the log that a checkpoint vouches for. */
+export function keysNamedIn({ introduces, succeeds = [] }: LogStatement): readonly string[] {
+  return introduces === undefined ? succeeds : [...succeeds, introduces];
 }
 
 async function openTrusted(

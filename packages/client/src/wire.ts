@@ -947,6 +947,18 @@ export interface ErasureReceipt {
   public_key_pem: string;
   /** All keys that signed statements about this log. */
   public_keys: string[];
+  /**
+   * Checkpoints of the log, in each of which a key introduces the next one. They lead from an earlier
+   * key that you have stored to `public_key`.
+   */
+  introductions: {
+    /** The checkpoint, whose `introduces` is a public key. */
+    statement: string;
+    /** A signature over the statement, in base64. */
+    signature: string;
+    /** The key that verifies it, in base64. */
+    public_key: string;
+  }[];
 }
 
 /** An explained rule. */
@@ -1019,8 +1031,8 @@ export interface ExportedLine {
 /** A key rotation. */
 export interface KeyRotation {
   /**
-   * Which key is replaced: `data`, `search` or `fingerprint`. `period` is a new data key, under which
-   * nothing is sealed again.
+   * Which key is replaced: `data`, `search`, `fingerprint`, `webhooks` or `log`. `period` is a new
+   * data key, under which nothing is sealed again.
    */
   purpose: string;
   /** The tenant that owns it. */
@@ -1045,10 +1057,11 @@ export interface KeyRotation {
 /** A key rotation request. */
 export interface KeyRotationRequest {
   /**
-   * Which key to replace: the one that seals data and stored responses, that of search terms, or that
-   * of fingerprints, which change with it.
+   * Which key to replace: the one that seals data and stored responses, that of search terms, that of
+   * fingerprints, which change with it, the one that signs deliveries to webhooks, or the one that
+   * signs the log.
    */
-  purpose: 'data' | 'search' | 'fingerprint';
+  purpose: 'data' | 'search' | 'fingerprint' | 'webhooks' | 'log';
 }
 
 /** A linked application. */
@@ -1667,8 +1680,8 @@ export interface TenantKeys {
     version: number;
     /** `active`, `decrypt_only` or `destroyed`. */
     state: string;
-    /** How many rows are under it. */
-    rows: number;
+    /** How many rows are under it. Null for `row`, whose rows are not counted. */
+    rows: number | null;
     /** When it was made. */
     created_at: string;
   }[];
@@ -2761,7 +2774,7 @@ export interface Operations {
     body: undefined;
     reply: TenantKeys;
   };
-  /** Replace a key, and seal all rows again. */
+  /** Replace a key, and seal again what is under the one before. */
   rotateTenantKey: {
     params: undefined;
     query: undefined;
@@ -2813,6 +2826,13 @@ export interface Operations {
   /** Retrieve the public key that verifies webhooks. */
   getWebhookKey: {
     params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: string;
+  };
+  /** Retrieve the public key of a version, which verifies webhooks. */
+  getWebhookKeyVersion: {
+    params: { version: string };
     query: undefined;
     body: undefined;
     reply: string;
@@ -2903,4 +2923,5 @@ export const operations: Readonly<Record<OperationId, string>> = {
   deleteTenant: 'DELETE /tenants/self management',
   getUsage: 'GET /tenants/self/reports/usage management',
   getWebhookKey: 'GET /keys/webhooks.v1.key',
+  getWebhookKeyVersion: 'GET /keys/webhooks.v{version}.key',
 };

@@ -92,6 +92,7 @@ NAMES = frozenset(
         "headers",
         "id",
         "image",
+        "introductions",
         "invocation_type",
         "is_starter",
         "issued_at",
@@ -294,5 +295,6 @@ OPERATIONS = {
     "deleteTenant": "DELETE /tenants/self management",
     "getUsage": "GET /tenants/self/reports/usage management",
     "getWebhookKey": "GET /keys/webhooks.v1.key",
+    "getWebhookKeyVersion": "GET /keys/webhooks.v{version}.key",
 }
 """The method and path of each operation, and the kinds of keys that may call it."""

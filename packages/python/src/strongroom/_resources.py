@@ -2971,15 +2971,15 @@ class SyncTenant(SyncResource):
     def rotate_key(
         self,
         *,
-        purpose: Literal["data", "search", "fingerprint"],
+        purpose: Literal["data", "search", "fingerprint", "webhooks", "log"],
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.KeyRotation:
-        """Replace a key, and seal all rows again.
+        """Replace a key, and seal again what is under the one before.
 
-            purpose: Which key to replace: the one that seals data and stored responses, that of search terms, or that of fingerprints, which change with it.
+            purpose: Which key to replace: the one that seals data and stored responses, that of search terms, that of fingerprints, which change with it, the one that signs deliveries to webhooks, or the one that signs the log.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
@@ -3093,15 +3093,15 @@ class AsyncTenant(AsyncResource):
     async def rotate_key(
         self,
         *,
-        purpose: Literal["data", "search", "fingerprint"],
+        purpose: Literal["data", "search", "fingerprint", "webhooks", "log"],
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.KeyRotation:
-        """Replace a key, and seal all rows again.
+        """Replace a key, and seal again what is under the one before.
 
-            purpose: Which key to replace: the one that seals data and stored responses, that of search terms, or that of fingerprints, which change with it.
+            purpose: Which key to replace: the one that seals data and stored responses, that of search terms, that of fingerprints, which change with it, the one that signs deliveries to webhooks, or the one that signs the log.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}

@@ -377,6 +377,8 @@ class ErasureReceipt(Object):
     """The same key in PEM, as its SubjectPublicKeyInfo."""
     public_keys: list[str]
     """All keys that signed statements about this log."""
+    introductions: list[Object]
+    """Checkpoints of the log, in each of which a key introduces the next one. They lead from an earlier key that you have stored to `public_key`."""
 
 
 class ExplainedRule(Object):
@@ -449,7 +451,7 @@ class KeyRotation(Object):
     """`KeyRotation` of the interface."""
 
     purpose: str
-    """Which key is replaced: `data`, `search` or `fingerprint`. `period` is a new data key, under which nothing is sealed again."""
+    """Which key is replaced: `data`, `search`, `fingerprint`, `webhooks` or `log`. `period` is a new data key, under which nothing is sealed again."""
     tenant_id: str
     """The tenant that owns it."""
     state: str
@@ -1302,7 +1304,7 @@ class EncryptionKeyRequestParam(TypedDict, total=False):
 class KeyRotationRequestParam(TypedDict, total=False):
     """`KeyRotationRequest` of the interface, as an argument."""
 
-    purpose: Literal["data", "search", "fingerprint"]
+    purpose: Literal["data", "search", "fingerprint", "webhooks", "log"]
 
 
 class NetworkTokenDataParam(TypedDict, total=False):
