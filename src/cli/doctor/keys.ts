@@ -62,7 +62,7 @@ export class KeyAges {
 
   async report(
     store: ReadOnlyStore,
-    { clock, keyMaxAgeMs }: AgeLimit,
+    { clock, keyMaxAgeMs }: KeyAgeLimit,
   ): Promise<readonly Finding[]> {
     const { ok, warning } = reporter('keys');
     const ages = [...this.#oldest].map(
@@ -130,7 +130,7 @@ export class KeyAges {
   }
 }
 
-interface AgeLimit extends Pick<Config, 'keyMaxAgeMs'> {
+interface KeyAgeLimit extends Pick<Config, 'keyMaxAgeMs'> {
   readonly clock: Clock;
 }
 
