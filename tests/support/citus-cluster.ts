@@ -34,7 +34,7 @@ export async function joinDatabases(
   const addressOf = (url: string) => `'127.0.0.1', ${new URL(url).port}`;
   await execute(coordinator, `select citus_set_coordinator_host(${addressOf(coordinator)})`);
   for (const worker of workers) {
-    await execute(coordinator, `select citus_add_node(${addressOf(worker)})`);
+    await addNode(coordinator, addressOf(worker));
   }
   const store = await openStore({
     databaseUrl: coordinator,
@@ -43,6 +43,21 @@ export async function joinDatabases(
     newStreamId: randomUUID,
   });
   await store.close();
+}
+
+const attemptsMax = 5;
+
+/** Citus sometimes loses the connection over which it tells a new node of the others, and then adds none. */
+async function addNode(coordinator: string, address: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await execute(coordinator, `select citus_add_node(${address})`);
+      return;
+    } catch (error) {
+      const { code } = error as { readonly code?: unknown };
+      if (code !== 'XX000' || attempt === attemptsMax) throw error;
+    }
+  }
 }
 
 export async function execute(url: string, statement: string): Promise<void> {
