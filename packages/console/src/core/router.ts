@@ -1,0 +1,55 @@
+/** The address: which page is shown in which state. Every state has an address, and none holds a value. */
+import { signal } from '@preact/signals';
+
+const base = '/console';
+
+export interface Place {
+  /** Below the console, such as `/tokens/order-4711`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+function currentPlace(): Place {
+  const path = location.pathname.slice(base.length).replace(/\/+$/, '');
+  return { path: path === '' ? '/' : path, query: new URLSearchParams(location.search) };
+}
+
+export const place = signal<Place>(currentPlace());
+
+export type Query = Readonly<Record<string, string | undefined>>;
+
+/** @param path below the console; each segment is encoded by the caller. */
+export function hrefOf(path: string, query: Query = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value) search.set(name, value);
+  const text = search.toString();
+  return `${base}${path === '/' ? '' : path}${text === '' ? '' : `?${text}`}`;
+}
+
+export function navigate(href: string, { replace = false } = {}): void {
+  if (replace) history.replaceState(null, '', href);
+  else history.pushState(null, '', href);
+  place.value = currentPlace();
+  if (!replace) window.scrollTo(0, 0);
+}
+
+/** The same page with other parameters; those that are empty are left out. */
+export function setQuery(query: Query): void {
+  const merged = { ...Object.fromEntries(place.value.query), ...query };
+  navigate(hrefOf(place.value.path, merged), { replace: true });
+}
+
+window.addEventListener('popstate', () => {
+  place.value = currentPlace();
+});
+
+/** Links within the console change the page without loading it again. */
+document.addEventListener('click', (event) => {
+  if (event.defaultPrevented || event.button !== 0) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const link = (event.target as Element | null)?.closest('a');
+  if (link?.target !== '' || link.origin !== location.origin) return;
+  if (!link.pathname.startsWith(base) || link.hasAttribute('download')) return;
+  event.preventDefault();
+  navigate(link.pathname + link.search);
+});

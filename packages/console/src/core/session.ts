@@ -1,0 +1,127 @@
+/** Who is signed in, as which applications, and the client of the vault for each of them. */
+
+import { computed, signal } from '@preact/signals';
+import { AuthenticationError, type SignInMethod, Strongroom } from '@strongroom/client';
+
+import { needsPresence, provePresence } from './presence.ts';
+
+/** An application as which the person may act. */
+export interface Role {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly permissions: readonly string[];
+}
+
+export interface Session {
+  readonly person: { readonly id: string; readonly name: string };
+  readonly tenant: { readonly id: string; readonly name: string; readonly type: string };
+  readonly applications: readonly Role[];
+  readonly sign_in: 'link' | 'passkey';
+  readonly sign_in_methods: readonly SignInMethod[];
+  readonly forgery_token: string;
+  readonly header_prefix: string;
+  readonly idle_at: string;
+  readonly expires_at: string;
+}
+
+export type SessionState =
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'signed out'; readonly reason?: string }
+  | { readonly kind: 'unreachable' }
+  | { readonly kind: 'signed in'; readonly session: Session };
+
+const sessionPath = '/console/session';
+
+export const state = signal<SessionState>({ kind: 'unknown' });
+
+export const session = computed(() =>
+  state.value.kind === 'signed in' ? state.value.session : undefined,
+);
+
+/** Asks the vault who is signed in. */
+export async function refresh(): Promise<void> {
+  try {
+    const response = await fetch(sessionPath);
+    if (response.ok) state.value = { kind: 'signed in', session: await response.json() };
+    else state.value = { kind: 'signed out' };
+  } catch {
+    state.value = { kind: 'unreachable' };
+  }
+}
+
+/** Signs in with the code of a link. */
+export async function signIn(code: string): Promise<void> {
+  const response = await fetch(sessionPath, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ code }),
+  });
+  if (response.ok) return refresh();
+  const problem = (await response.json()) as { readonly detail?: string };
+  throw new Error(problem.detail ?? response.statusText);
+}
+
+export async function signOut(): Promise<void> {
+  await fetch(sessionPath, { method: 'DELETE' }).catch(() => undefined);
+  state.value = { kind: 'signed out' };
+}
+
+/** The role that holds the permission; of several the first. */
+export function roleWith(permission: string): Role | undefined {
+  return session.value?.applications.find(({ permissions }) => permissions.includes(permission));
+}
+
+export function may(permission: string): boolean {
+  return roleWith(permission) !== undefined;
+}
+
+/** No role of the person has the permission. */
+export class MissingRoleError extends Error {
+  override readonly name = 'MissingRoleError';
+  readonly permission: string;
+
+  constructor(permission: string) {
+    super(`None of your roles has ${permission}.`);
+    this.permission = permission;
+  }
+}
+
+export interface ActingOptions {
+  /** Why a value is revealed: without it values are masked. */
+  readonly reason?: string | undefined;
+}
+
+/**
+ * The client of the vault, as the role that holds the permission.
+ * @throws MissingRoleError
+ */
+export function vaultFor(permission: string, { reason }: ActingOptions = {}): Strongroom {
+  const role = roleWith(permission);
+  const current = session.value;
+  if (!role || !current) throw new MissingRoleError(permission);
+  const prefix = current.header_prefix;
+  return new Strongroom({
+    url: location.origin,
+    apiKey: 'the-session-of-the-console',
+    headerPrefix: prefix,
+    retries: 1,
+    fetch: async (input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.delete(`${prefix}-API-KEY`);
+      headers.set(`${prefix}-CONSOLE`, current.forgery_token);
+      headers.set(`${prefix}-CONSOLE-APPLICATION`, role.id);
+      if (reason !== undefined) headers.set(`${prefix}-REASON`, encodeURIComponent(reason));
+      const send = () => fetch(input, { ...init, headers, credentials: 'same-origin' });
+      const response = await send();
+      if (response.status === 401) await refresh();
+      const isToBeProved = await needsPresence(response);
+      return isToBeProved && (await provePresence()) ? send() : response;
+    },
+  });
+}
+
+/** True for the failure of a request whose session has ended. */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof AuthenticationError && state.value.kind === 'signed out';
+}

@@ -1,0 +1,122 @@
+/** The person who is signed in: roles, and with what the person signs in. */
+import { useState } from 'preact/hooks';
+import { useLoad } from '../core/load.ts';
+import { refresh, type Session } from '../core/session.ts';
+import {
+  addPasskey,
+  arePasskeysHere,
+  removeOwnMethod,
+  waysToSignIn,
+} from '../core/sign-in-ways.ts';
+import { t } from '../texts.ts';
+import { Badge, Button, ErrorNote, Facts, Page, Section, TextField, Time } from '../ui/basics.tsx';
+import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
+import { MethodsTable } from '../ui/methods-table.tsx';
+import { notify } from '../ui/toasts.tsx';
+
+export function AccountPage({ session }: { readonly session: Session }) {
+  const ways = useLoad('ways', waysToSignIn);
+  const [isAdding, setAdding] = useState(false);
+  const [removed, setRemoved] = useState<Session['sign_in_methods'][number] | undefined>(undefined);
+  const { person, tenant, applications, sign_in_methods: methods } = session;
+  const isHere = ways.data !== undefined && arePasskeysHere(ways.data);
+  return (
+    <Page title={t.account.title} lead={t.account.lead}>
+      <Section title={person.name}>
+        <div class="panel-body">
+          <Facts
+            rows={[
+              [t.account.tenant, tenant.name],
+              [
+                t.people.roles,
+                <span class="badges">
+                  {applications.map(({ id, name }) => (
+                    <Badge key={id}>{name}</Badge>
+                  ))}
+                </span>,
+              ],
+              [t.account.ends, <Time at={session.expires_at} />],
+            ]}
+          />
+        </div>
+      </Section>
+      <Section
+        title={t.account.methods}
+        lead={t.account.methodsLead}
+        actions={
+          isHere && (
+            <Button tone="primary" icon="plus" onClick={() => setAdding(true)}>
+              {t.account.add}
+            </Button>
+          )
+        }
+      >
+        <ErrorNote error={ways.error} />
+        {ways.data && !isHere && (
+          <p class="muted padded">
+            {ways.data.passkey === null ? (
+              t.gate.noPasskeys
+            ) : (
+              <>
+                {t.gate.passkeysElsewhere}{' '}
+                <a href={`${ways.data.passkey.origin}/console`}>{ways.data.passkey.origin}</a>
+              </>
+            )}
+          </p>
+        )}
+        <MethodsTable methods={methods} onRemove={setRemoved} />
+      </Section>
+      {isAdding && (
+        <NameDialog
+          onClose={() => setAdding(false)}
+          onName={async (name) => {
+            await addPasskey(name);
+            await refresh();
+            setAdding(false);
+            notify({ text: t.account.added });
+          }}
+        />
+      )}
+      {removed && (
+        <DestroyDialog
+          title={t.account.remove}
+          text={t.account.removeText}
+          name={removed.name}
+          submit={t.account.remove}
+          onClose={() => setRemoved(undefined)}
+          onSubmit={async () => {
+            await removeOwnMethod(removed.id);
+            await refresh();
+            setRemoved(undefined);
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+interface NameDialogProps {
+  readonly onClose: () => void;
+  readonly onName: (name: string) => Promise<void>;
+}
+
+function NameDialog({ onClose, onName }: NameDialogProps) {
+  const [name, setName] = useState<string>(t.account.nameGiven);
+  return (
+    <FormDialog
+      title={t.account.add}
+      submit={t.account.add}
+      isReady={name.trim() !== ''}
+      onClose={onClose}
+      onSubmit={() => onName(name.trim())}
+    >
+      <TextField
+        label={t.account.name}
+        hint={t.account.nameHint}
+        value={name}
+        onValue={setName}
+        maxLength={80}
+      />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,274 @@
+/** One application: its keys, its permissions and rules, and what a change of them would mean. */
+import type { Application, ApplicationKey, ApplicationUpdate } from '@strongroom/client';
+import { useEffect, useState } from 'preact/hooks';
+import { useLoad } from '../core/load.ts';
+import { hrefOf, navigate } from '../core/router.ts';
+import { may, vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import { Badge, Button, ErrorNote, Id, Page, Section, Time, useAction } from '../ui/basics.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { DestroyDialog, Dialog } from '../ui/dialog.tsx';
+import { SecretOnce } from '../ui/secret.tsx';
+import { Table } from '../ui/table.tsx';
+import { notify } from '../ui/toasts.tsx';
+import { lastUse } from './applications.tsx';
+import { Explain } from './explain.tsx';
+import { type Access, accessOf, RuleEditor } from './rules.tsx';
+
+export function ApplicationPage({ id }: { id: string }) {
+  const application = useLoad<Application>(id, () =>
+    vaultFor('application:read').applications.get(id),
+  );
+  const [isDeleting, setDeleting] = useState(false);
+  const shown = application.data;
+  return (
+    <Page
+      title={shown?.name ?? t.application.title}
+      back={{ href: hrefOf('/applications'), label: t.applications.title }}
+      badge={shown && <Badge>{shown.type}</Badge>}
+      lead={<Id id={id} />}
+      actions={
+        <>
+          <CopyAs samples={() => samplesOfApplication(id)} />
+          {may('application:delete') && (
+            <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+              {t.delete}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <ErrorNote error={application.error} onRetry={application.reload} />
+      {shown && (
+        <>
+          <Keys application={shown} onChanged={application.reload} />
+          <Rules
+            key={shown.modified_at ?? shown.created_at}
+            application={shown}
+            onSaved={application.set}
+          />
+        </>
+      )}
+      {isDeleting && shown && (
+        <DestroyDialog
+          title={t.application.deleteTitle}
+          text={t.application.deleteText}
+          name={shown.name}
+          onClose={() => setDeleting(false)}
+          onSubmit={async () => {
+            await vaultFor('application:delete').applications.delete(id);
+            notify({ text: t.application.deleted });
+            navigate(hrefOf('/applications'));
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+interface KeysProps {
+  readonly application: Application;
+  readonly onChanged: () => void;
+}
+
+/** A key takes over before the one before it is deleted: that is how it is rotated. */
+function Keys({ application, onChanged }: KeysProps) {
+  const [made, setMade] = useState<ApplicationKey | undefined>(undefined);
+  const [ending, setEnding] = useState<ApplicationKey | undefined>(undefined);
+  const { isBusy, error, run } = useAction();
+  const create = () =>
+    run(async () => {
+      setMade(await vaultFor('application:create').applications.keys.create(application.id));
+      onChanged();
+    });
+  return (
+    <Section
+      title={t.application.keys}
+      lead={t.application.keysLead}
+      actions={
+        may('application:create') && (
+          <Button icon="plus" onClick={() => void create()} isBusy={isBusy}>
+            {t.application.createKey}
+          </Button>
+        )
+      }
+    >
+      <ErrorNote error={error} />
+      {application.keys.length === 0 ? (
+        <p class="muted padded">{t.application.noKeys}</p>
+      ) : (
+        <Table
+          label={t.application.keys}
+          rows={application.keys}
+          keyOf={({ id }) => id}
+          columns={[
+            { head: t.application.keyId, cell: ({ id }) => <Id id={id} isShort /> },
+            { head: t.applications.created, cell: (key) => <Time at={key.created_at} /> },
+            { head: t.applications.used, cell: (key) => <Time at={key.last_used_at} /> },
+            {
+              head: '',
+              cell: (key) =>
+                may('application:delete') && (
+                  <Button
+                    icon="trash"
+                    tone="quiet"
+                    label={`${t.application.deleteKey} ${key.id}`}
+                    onClick={() => setEnding(key)}
+                  />
+                ),
+              isNumber: true,
+            },
+          ]}
+        />
+      )}
+      {made && (
+        <Dialog title={t.application.keyMade} onClose={() => setMade(undefined)}>
+          <div class="dialog-body">
+            <SecretOnce name={t.application.key} secret={made.key ?? ''} />
+            <p class="hint">{t.application.rotate}</p>
+          </div>
+        </Dialog>
+      )}
+      {ending && (
+        <DestroyDialog
+          title={t.application.deleteKey}
+          text={t.application.deleteKeyText(lastUse({ ...application, keys: [ending] }))}
+          name={ending.id.slice(0, 8)}
+          onClose={() => setEnding(undefined)}
+          onSubmit={async () => {
+            const { keys } = vaultFor('application:delete').applications;
+            await keys.delete(application.id, ending.id);
+            setEnding(undefined);
+            notify({ text: t.application.keyDeleted });
+            onChanged();
+          }}
+        />
+      )}
+    </Section>
+  );
+}
+
+interface RulesProps {
+  readonly application: Application;
+  readonly onSaved: (application: Application) => void;
+}
+
+function Rules({ application, onSaved }: RulesProps) {
+  const stored = accessOf(application);
+  const [draft, setDraft] = useState<Access>(stored);
+  const [theirs, setTheirs] = useState<Application | undefined>(undefined);
+  const { isBusy, error, run } = useAction();
+  const isChanged = JSON.stringify(draft) !== JSON.stringify(stored);
+  useUnsavedWarning(isChanged);
+  const write = async (access: Access, name: string) => {
+    const update = { name, ...access } as ApplicationUpdate;
+    return vaultFor('application:update').applications.update(application.id, update);
+  };
+  const save = async () => {
+    const current = await vaultFor('application:read').applications.get(application.id);
+    if ((current.modified_at ?? '') !== (application.modified_at ?? '')) {
+      setTheirs(current);
+      return;
+    }
+    const saved = await write(draft, application.name);
+    notify({
+      text: t.saved,
+      undo: async () => onSaved(await write(stored, application.name)),
+    });
+    onSaved(saved);
+  };
+  return (
+    <>
+      <Section
+        title={t.application.rules}
+        lead={t.application.rulesLead}
+        actions={
+          may('application:update') && (
+            <>
+              <Button disabled={!isChanged} onClick={() => setDraft(stored)}>
+                {t.application.discard}
+              </Button>
+              <Button
+                tone="primary"
+                disabled={!isChanged}
+                isBusy={isBusy}
+                onClick={() => void run(save)}
+              >
+                {t.application.saveRules}
+              </Button>
+            </>
+          )
+        }
+      >
+        <div class="panel-body">
+          <ErrorNote error={error} />
+          <RuleEditor kind={application.type} access={draft} onChange={setDraft} />
+        </div>
+      </Section>
+      <Explain application={application} draft={isChanged ? draft : undefined} />
+      {theirs && (
+        <Conflict
+          mine={draft}
+          theirs={theirs}
+          onClose={() => setTheirs(undefined)}
+          onTheirs={() => onSaved(theirs)}
+          onMine={async () => onSaved(await write(draft, theirs.name))}
+        />
+      )}
+    </>
+  );
+}
+
+/** The browser asks before the page is left with changes that were not saved. */
+function useUnsavedWarning(isChanged: boolean): void {
+  useEffect(() => {
+    if (!isChanged) return undefined;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener('beforeunload', warn);
+    return () => window.removeEventListener('beforeunload', warn);
+  }, [isChanged]);
+}
+
+interface ConflictProps {
+  readonly mine: Access;
+  readonly theirs: Application;
+  readonly onClose: () => void;
+  readonly onMine: () => Promise<void>;
+  readonly onTheirs: () => void;
+}
+
+/** Somebody else saved meanwhile. Both are shown, and the person chooses. */
+function Conflict({ mine, theirs, onClose, onMine, onTheirs }: ConflictProps) {
+  const { isBusy, error, run } = useAction();
+  const text = (access: Access) => JSON.stringify(access, null, 2);
+  return (
+    <Dialog title={t.conflict.title} onClose={onClose} isWide>
+      <div class="dialog-body">
+        <p>{t.conflict.text}</p>
+        <ErrorNote error={error} />
+        <div class="compare">
+          <div>
+            <h3>{t.conflict.theirs}</h3>
+            <pre class="value-box">{text(accessOf(theirs))}</pre>
+            <Button onClick={onTheirs}>{t.conflict.takeTheirs}</Button>
+          </div>
+          <div>
+            <h3>{t.conflict.mine}</h3>
+            <pre class="value-box">{text(mine)}</pre>
+            <Button tone="primary" isBusy={isBusy} onClick={() => void run(onMine)}>
+              {t.conflict.keepMine}
+            </Button>
+          </div>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+function samplesOfApplication(id: string) {
+  return samplesOf({
+    path: `/applications/${id}`,
+    typescript: `const application = await vault.applications.get('${id}');`,
+    cli: `npx strongroom key create --tenant default --application ${id}`,
+  });
+}

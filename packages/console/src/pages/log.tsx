@@ -1,0 +1,269 @@
+/** The audit log: filters, one entry explained, its verification in the browser, and an export. */
+import type { ListLogsQuery, LogEntry } from '@strongroom/client';
+import type { LogReport } from '@strongroom/client/verify';
+import { verifyLog } from '@strongroom/client/verify';
+import { useState } from 'preact/hooks';
+import { fullTime } from '../core/format.ts';
+import { usePages } from '../core/load.ts';
+import { hrefOf, place, setQuery } from '../core/router.ts';
+import { vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import {
+  Button,
+  Empty,
+  ErrorNote,
+  Facts,
+  Field,
+  Id,
+  Page,
+  Pick,
+  Time,
+  useAction,
+} from '../ui/basics.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Dialog, FormDialog } from '../ui/dialog.tsx';
+import { Mark, whoOf } from '../ui/entries.tsx';
+import { tokenHref } from '../ui/palette.tsx';
+import { Table } from '../ui/table.tsx';
+
+const filterNames = [
+  'entity_type',
+  'entity_id',
+  'actor_id',
+  'key_id',
+  'address',
+  'operation',
+  'result',
+  'shown',
+  'container',
+  'start_date',
+  'end_date',
+] as const;
+type FilterName = (typeof filterNames)[number];
+const exportedMax = 10_000;
+
+export function LogPage() {
+  const { query } = place.value;
+  const filter = Object.fromEntries(
+    filterNames.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : [])),
+  ) as ListLogsQuery;
+  const key = JSON.stringify(filter);
+  const entries = usePages<LogEntry>(`log ${key}`, () =>
+    vaultFor('log:read').logs.list({ ...filter, size: 50 }),
+  );
+  const [chosen, setChosen] = useState<LogEntry | undefined>(undefined);
+  const [isVerifying, setVerifying] = useState(false);
+  const { isBusy, error, run } = useAction();
+  const text = (name: FilterName, placeholder: string, isWide = false) => (
+    <input
+      class={isWide ? 'pick grows' : 'pick'}
+      type="search"
+      aria-label={t.log.filters[name]}
+      placeholder={placeholder}
+      autocomplete="off"
+      spellcheck={false}
+      value={query.get(name) ?? ''}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim() })}
+    />
+  );
+  const pick = (name: FilterName, values: readonly string[]) => (
+    <Pick
+      label={t.log.filters[name]}
+      value={query.get(name) ?? ''}
+      options={[['', t.log.any[name] ?? ''], ...values.map((one) => [one, one] as const)]}
+      onValue={(value) => setQuery({ [name]: value })}
+    />
+  );
+  return (
+    <Page
+      title={t.log.title}
+      lead={t.log.lead}
+      actions={
+        <>
+          <CopyAs samples={() => logSamples(filter)} />
+          <Button icon="shield" onClick={() => setVerifying(true)}>
+            {t.log.verify}
+          </Button>
+          <Button icon="download" isBusy={isBusy} onClick={() => void run(() => download(filter))}>
+            {t.log.export}
+          </Button>
+        </>
+      }
+    >
+      <div class="filters">
+        {text('entity_id', t.log.filters.entity_id, true)}
+        {pick('entity_type', [
+          'token',
+          'application',
+          'application_key',
+          'person',
+          'console_session',
+          'proxy',
+          'reactor',
+          'webhook',
+          'session',
+          'tenant',
+          'keyring',
+          'log',
+        ])}
+        {pick('shown', ['revealed', 'masked', 'redacted'])}
+        {pick('result', ['success', 'denied', 'failed'])}
+        {text('operation', t.log.filters.operation)}
+        {text('actor_id', t.log.filters.actor_id)}
+        {text('address', t.log.filters.address)}
+        {text('start_date', '2026-01-31')}
+        {text('end_date', '2026-02-28')}
+        {key !== '{}' && (
+          <a class="link" href={hrefOf('/log')}>
+            {t.log.clear}
+          </a>
+        )}
+      </div>
+      <ErrorNote error={entries.error ?? error} onRetry={entries.reload} />
+      {!entries.isLoading && entries.items.length === 0 && entries.error === undefined ? (
+        <Empty title={t.log.empty.title}>{t.log.empty.text}</Empty>
+      ) : (
+        <Table
+          label={t.log.title}
+          rows={entries.items}
+          keyOf={(entry) =>
+            `${entry.created_at}${entry.entity_id}${entry.trace_id}${entry.message}`
+          }
+          isLoading={entries.isLoading}
+          more={{ hasMore: entries.hasMore, onMore: entries.more }}
+          columns={[
+            {
+              head: t.log.what,
+              cell: (entry) => (
+                <>
+                  <button type="button" class="link strong" onClick={() => setChosen(entry)}>
+                    {entry.message}
+                  </button>{' '}
+                  <Mark entry={entry} />
+                </>
+              ),
+            },
+            { head: t.log.who, cell: (entry) => whoOf(entry) },
+            { head: t.log.about, cell: (entry) => <About entry={entry} />, isMinor: true },
+            { head: t.log.when, cell: ({ created_at }) => <Time at={created_at} /> },
+          ]}
+        />
+      )}
+      {chosen && <Entry entry={chosen} onClose={() => setChosen(undefined)} />}
+      {isVerifying && <Verify onClose={() => setVerifying(false)} />}
+    </Page>
+  );
+}
+
+function About({ entry: { entity_type, entity_id } }: { entry: LogEntry }) {
+  if (entity_type === 'token' && entity_id !== '*')
+    return <a href={tokenHref(entity_id)}>{entity_id}</a>;
+  return <code>{entity_id.length > 24 ? entity_id.slice(0, 8) : entity_id}</code>;
+}
+
+/** One entry in words, with everything that it says. */
+function Entry({ entry, onClose }: { entry: LogEntry; onClose: () => void }) {
+  const { entity_type, entity_id, actor_id, key_id } = entry;
+  return (
+    <Dialog title={entry.message} onClose={onClose} isWide>
+      <p class="padded">
+        {t.log.explain(whoOf(entry), entry.operation, entity_type, entry.result)}
+      </p>
+      <Facts
+        rows={[
+          [t.log.when, fullTime(entry.created_at)],
+          [t.log.who, whoOf(entry)],
+          [t.log.filters.actor_id, actor_id && <Id id={actor_id} />],
+          [t.log.filters.key_id, key_id && <Id id={key_id} />],
+          [t.log.person, entry.person_id && <Id id={entry.person_id} />],
+          [t.log.filters.entity_type, entity_type],
+          [t.log.filters.entity_id, <Id key="entity" id={entity_id} />],
+          [t.log.filters.operation, entry.operation],
+          [t.log.filters.result, <Mark key="mark" entry={entry} />],
+          [t.log.through, entry.through],
+          [t.log.filters.container, entry.container],
+          [t.log.filters.address, entry.address],
+          [t.log.client, entry.user_agent],
+          [t.log.trace, entry.trace_id && <Id id={entry.trace_id} />],
+        ]}
+      />
+      <div class="dialog-body">
+        <div class="actions">
+          <Button href={hrefOf('/log', { entity_type, entity_id })}>{t.log.sameEntity}</Button>
+          {actor_id && <Button href={hrefOf('/log', { actor_id })}>{t.log.sameActor}</Button>}
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+/** The export and the checkpoint stay in this page: nothing is sent. */
+function Verify({ onClose }: { onClose: () => void }) {
+  const [log, setLog] = useState<File | undefined>(undefined);
+  const [kept, setKept] = useState<File | undefined>(undefined);
+  const [report, setReport] = useState<LogReport | undefined>(undefined);
+  const file = (label: string, hint: string, onFile: (file: File | undefined) => void) => (
+    <Field label={label} hint={hint}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          type="file"
+          onChange={(event) => onFile(event.currentTarget.files?.[0])}
+        />
+      )}
+    </Field>
+  );
+  return (
+    <FormDialog
+      title={t.verify.title}
+      submit={t.verify.submit}
+      isReady={log !== undefined}
+      onClose={onClose}
+      onSubmit={async () => {
+        const newest = await vaultFor('log:read').logs.checkpoint();
+        const stored = kept ? [JSON.parse(await kept.text())] : [];
+        const publicKeys = newest.public_keys;
+        const checkpoints = [newest, ...stored];
+        setReport(await verifyLog((await log?.text()) ?? '', { publicKeys, checkpoints }));
+      }}
+    >
+      <p>{t.verify.text}</p>
+      {file(t.verify.log, t.verify.logHint, setLog)}
+      {file(t.verify.kept, t.verify.keptHint, setKept)}
+      {report && (
+        <div class={`note ${report.intact ? 'good' : 'bad'}`} role="status">
+          <p>
+            {report.intact ? t.verify.intact(report.entries) : t.verify.altered}
+            {report.findings.slice(0, 5).map(({ message, seq }) => (
+              <span key={`${seq} ${message}`}>
+                <br />
+                {message}
+              </span>
+            ))}
+          </p>
+        </div>
+      )}
+    </FormDialog>
+  );
+}
+
+/** The entries that match, as lines of JSON. */
+async function download(filter: ListLogsQuery): Promise<void> {
+  const list = vaultFor('log:read').logs.list({ ...filter, size: 100 });
+  const lines = (await list.toArray(exportedMax)).map((entry) => `${JSON.stringify(entry)}\n`);
+  const url = URL.createObjectURL(new Blob(lines, { type: 'application/x-ndjson' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = 'log.jsonl';
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+function logSamples(filter: ListLogsQuery) {
+  const search = new URLSearchParams(filter as Record<string, string>).toString();
+  return samplesOf({
+    path: `/logs${search && `?${search}`}`,
+    typescript: `for await (const entry of vault.logs.list(${JSON.stringify(filter)})) console.log(entry.message);`,
+    cli: 'npx strongroom logs export --tenant default --out log.jsonl',
+  });
+}

@@ -1,0 +1,321 @@
+/** People: who may use the console, as which applications, and where they are signed in. */
+import type {
+  Application,
+  ConsoleSession,
+  Person,
+  SignInLink,
+  SignInMethod,
+} from '@strongroom/client';
+import { useState } from 'preact/hooks';
+import { useLoad } from '../core/load.ts';
+import { nameOfApplication } from '../core/names.ts';
+import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { may, session, vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import {
+  Badge,
+  Button,
+  Check,
+  Empty,
+  ErrorNote,
+  Page,
+  Section,
+  TextField,
+  Time,
+  useAction,
+} from '../ui/basics.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { DestroyDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
+import { MethodsTable } from '../ui/methods-table.tsx';
+import { SecretOnce } from '../ui/secret.tsx';
+import { Table } from '../ui/table.tsx';
+import { notify } from '../ui/toasts.tsx';
+
+function Roles({ applications }: Pick<Person, 'applications'>) {
+  return (
+    <span class="badges">
+      {applications.map((id) => (
+        <Badge key={id}>{nameOfApplication(id)}</Badge>
+      ))}
+    </span>
+  );
+}
+
+export function PeoplePage() {
+  const people = useLoad<readonly Person[]>('people', () =>
+    vaultFor('person:read').people.list().toArray(),
+  );
+  const add = may('person:create') && (
+    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'person' })}>
+      {t.people.add}
+    </Button>
+  );
+  return (
+    <Page
+      title={t.people.title}
+      lead={t.people.lead}
+      actions={
+        <>
+          <CopyAs
+            samples={() =>
+              samplesOf({
+                path: '/people',
+                typescript: 'for await (const one of vault.people.list()) console.log(one.name);',
+                cli: 'npx strongroom person list --tenant default',
+              })
+            }
+          />
+          {add}
+        </>
+      }
+    >
+      <ErrorNote error={people.error} onRetry={people.reload} />
+      {people.data?.length === 0 && (
+        <Empty title={t.people.empty.title} command={t.people.empty.command} action={add}>
+          {t.people.empty.text}
+        </Empty>
+      )}
+      {people.error === undefined && people.data?.length !== 0 && (
+        <Table
+          label={t.people.title}
+          rows={people.data ?? []}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => hrefOf(`/people/${id}`)}
+          isLoading={people.isLoading}
+          columns={[
+            { head: t.applications.name, cell: ({ name }) => name },
+            { head: t.people.roles, cell: (person) => <Roles {...person} /> },
+            {
+              head: t.people.added,
+              cell: (person) => <Time at={person.created_at} />,
+              isMinor: true,
+            },
+          ]}
+        />
+      )}
+      {place.value.query.get('new') === 'person' && (
+        <PersonForm
+          title={t.people.add}
+          onClose={() => setQuery({ new: undefined })}
+          onSubmit={async (request) => {
+            const { id } = await vaultFor('person:create').people.create(request);
+            navigate(hrefOf(`/people/${id}`));
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+interface PersonFormProps {
+  readonly title: string;
+  readonly person?: Person;
+  readonly onClose: () => void;
+  readonly onSubmit: (request: { name: string; applications: string[] }) => Promise<void>;
+}
+
+function PersonForm({ title, person, onClose, onSubmit }: PersonFormProps) {
+  const [name, setName] = useState(person?.name ?? '');
+  const [chosen, setChosen] = useState<readonly string[]>(person?.applications ?? []);
+  const applications = useLoad<readonly Application[]>('applications of people', () =>
+    vaultFor('application:read').applications.list({ size: 100 }).toArray(200),
+  );
+  return (
+    <FormDialog
+      title={title}
+      submit={t.save}
+      isReady={name.trim() !== '' && chosen.length > 0}
+      onClose={onClose}
+      onSubmit={() => onSubmit({ name: name.trim(), applications: [...chosen] })}
+    >
+      <TextField
+        label={t.applications.name}
+        hint={t.people.nameHint}
+        value={name}
+        onValue={setName}
+      />
+      <fieldset>
+        <legend>{t.people.roles}</legend>
+        <p class="hint">{t.people.rolesHint}</p>
+        <div class="checks">
+          {(applications.data ?? [])
+            .filter(({ type }) => type !== 'public')
+            .map((one) => (
+              <Check
+                key={one.id}
+                label={
+                  <>
+                    {one.name} <span class="muted">{one.type}</span>
+                  </>
+                }
+                checked={chosen.includes(one.id)}
+                onChange={(checked) =>
+                  setChosen(checked ? [...chosen, one.id] : chosen.filter((id) => id !== one.id))
+                }
+              />
+            ))}
+        </div>
+      </fieldset>
+      <ErrorNote error={applications.error} />
+    </FormDialog>
+  );
+}
+
+export function PersonPage({ id }: { id: string }) {
+  const person = useLoad<Person>(id, () => vaultFor('person:read').people.get(id));
+  const sessions = useLoad<readonly ConsoleSession[]>(`sessions ${id}`, () =>
+    vaultFor('person:read').people.sessions(id),
+  );
+  const methods = useLoad<readonly SignInMethod[]>(`methods ${id}`, () =>
+    vaultFor('person:read').people.signInMethods(id),
+  );
+  const [removed, setRemoved] = useState<SignInMethod | undefined>(undefined);
+  const [dialog, setDialog] = useState<'edit' | 'remove' | undefined>(undefined);
+  const [link, setLink] = useState<SignInLink | undefined>(undefined);
+  const { isBusy, error, run } = useAction();
+  const shown = person.data;
+  const close = () => setDialog(undefined);
+  return (
+    <Page
+      title={shown?.name ?? t.people.title}
+      back={{ href: hrefOf('/people'), label: t.people.title }}
+      badge={session.value?.person.id === id && <Badge tone="accent">{t.people.you}</Badge>}
+      actions={
+        <>
+          <CopyAs
+            samples={() =>
+              samplesOf({
+                method: 'POST',
+                path: `/people/${id}/links`,
+                typescript: `const { code } = await vault.people.createLink('${id}');`,
+                cli: `npx strongroom person link --tenant default --person ${id}`,
+              })
+            }
+          />
+          {may('person:update') && (
+            <Button onClick={() => setDialog('edit')}>{t.token.edit}</Button>
+          )}
+          {may('person:delete') && (
+            <Button tone="danger" icon="trash" onClick={() => setDialog('remove')}>
+              {t.people.remove}
+            </Button>
+          )}
+          {may('person:create') && (
+            <Button
+              tone="primary"
+              isBusy={isBusy}
+              onClick={() =>
+                void run(async () => setLink(await vaultFor('person:create').people.createLink(id)))
+              }
+            >
+              {t.people.link}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <ErrorNote error={person.error ?? error} onRetry={person.reload} />
+      {shown && (
+        <Section title={t.people.roles} lead={t.people.rolesLead}>
+          <div class="panel-body">
+            <Roles {...shown} />
+          </div>
+        </Section>
+      )}
+      <Section title={t.people.sessions} lead={t.people.sessionsLead}>
+        <ErrorNote error={sessions.error} />
+        {sessions.data?.length === 0 ? (
+          <p class="muted padded">{t.people.noSessions}</p>
+        ) : (
+          <Table
+            label={t.people.sessions}
+            rows={sessions.data ?? []}
+            keyOf={(one) => one.id}
+            isLoading={sessions.isLoading}
+            columns={[
+              { head: t.people.began, cell: (one) => <Time at={one.created_at} /> },
+              { head: t.log.filters.address, cell: (one) => <code>{one.address}</code> },
+              { head: t.people.ends, cell: (one) => <Time at={one.idle_at} />, isMinor: true },
+              {
+                head: '',
+                isNumber: true,
+                cell: (one) => (
+                  <Button
+                    onClick={() =>
+                      void run(async () => {
+                        await vaultFor('person:delete').people.endSession(id, one.id);
+                        notify({ text: t.people.ended });
+                        sessions.reload();
+                      })
+                    }
+                  >
+                    {t.people.end}
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Section>
+      <Section title={t.account.methods}>
+        <ErrorNote error={methods.error} />
+        {methods.data && (
+          <MethodsTable
+            methods={methods.data}
+            onRemove={may('person:delete') ? setRemoved : undefined}
+          />
+        )}
+      </Section>
+      {removed && (
+        <DestroyDialog
+          title={t.account.remove}
+          text={t.account.removeTextOf}
+          name={removed.name}
+          submit={t.account.remove}
+          onClose={() => setRemoved(undefined)}
+          onSubmit={async () => {
+            await vaultFor('person:delete').people.removeSignInMethod(id, removed.id);
+            setRemoved(undefined);
+            methods.reload();
+            sessions.reload();
+          }}
+        />
+      )}
+      {link && (
+        <Dialog title={t.people.link} onClose={() => setLink(undefined)}>
+          <div class="dialog-body">
+            <SecretOnce
+              name={t.people.linkName}
+              secret={`${location.origin}/console#${link.code}`}
+            />
+            <p class="hint">{t.people.linkHint}</p>
+          </div>
+        </Dialog>
+      )}
+      {dialog === 'edit' && shown && (
+        <PersonForm
+          title={t.token.edit}
+          person={shown}
+          onClose={close}
+          onSubmit={async (request) => {
+            person.set(await vaultFor('person:update').people.update(id, request));
+            close();
+          }}
+        />
+      )}
+      {dialog === 'remove' && shown && (
+        <DestroyDialog
+          title={t.people.remove}
+          text={t.people.removeText}
+          name={shown.name}
+          submit={t.people.remove}
+          onClose={close}
+          onSubmit={async () => {
+            await vaultFor('person:delete').people.delete(id);
+            navigate(hrefOf('/people'));
+          }}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,318 @@
+/** Reactors: code that runs in the vault, with an editor, a trial run, logs, and earlier versions. */
+import type { Reactor, ReactorLog, ReactorPatch } from '@strongroom/client';
+import { useState } from 'preact/hooks';
+import { useLoad, usePages } from '../core/load.ts';
+import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { may, vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import {
+  Area,
+  Badge,
+  Button,
+  Empty,
+  ErrorNote,
+  Id,
+  Page,
+  Section,
+  TextField,
+  Time,
+  useAction,
+} from '../ui/basics.tsx';
+import { CodeEditor } from '../ui/code-editor.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
+import { ReasonField } from '../ui/reason.tsx';
+import { Table } from '../ui/table.tsx';
+import { notify } from '../ui/toasts.tsx';
+
+const firstCode = `module.exports = async function (event) {
+  const { args } = event.req;
+  return { res: { body: { greeting: 'Hello ' + args.name } } };
+};
+`;
+
+const nodeRuntime = { image: 'node22' };
+
+export function ReactorsPage() {
+  const reactors = usePages<Reactor>('reactors', () =>
+    vaultFor('reactor:read').reactors.list({ size: 50 }),
+  );
+  const create = may('reactor:create') && (
+    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'reactor' })}>
+      {t.reactors.create}
+    </Button>
+  );
+  const isEmpty =
+    !reactors.isLoading && reactors.items.length === 0 && reactors.error === undefined;
+  return (
+    <Page
+      title={t.reactors.title}
+      lead={t.reactors.lead}
+      actions={
+        <>
+          <CopyAs
+            samples={() =>
+              samplesOf({
+                path: '/reactors',
+                typescript: 'for await (const one of vault.reactors.list()) console.log(one.name);',
+                cli: 'npx strongroom reactor run reactor.js',
+              })
+            }
+          />
+          {create}
+        </>
+      }
+    >
+      <ErrorNote error={reactors.error} onRetry={reactors.reload} />
+      {isEmpty ? (
+        <Empty
+          title={t.reactors.empty.title}
+          action={create}
+          command="npx strongroom reactor run --help"
+        >
+          {t.reactors.empty.text}
+        </Empty>
+      ) : (
+        reactors.error === undefined && (
+          <Table
+            label={t.reactors.title}
+            rows={reactors.items}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOf(`/reactors/${id}`)}
+            isLoading={reactors.isLoading}
+            more={{ hasMore: reactors.hasMore, onMore: reactors.more }}
+            columns={[
+              { head: t.applications.name, cell: ({ name }) => name },
+              { head: t.keys.state, cell: ({ state }) => <Badge>{state}</Badge> },
+              {
+                head: t.token.modified,
+                cell: (one) => <Time at={one.modified_at ?? one.created_at} />,
+              },
+            ]}
+          />
+        )
+      )}
+      {place.value.query.get('new') === 'reactor' && (
+        <NewReactor onClose={() => setQuery({ new: undefined })} />
+      )}
+    </Page>
+  );
+}
+
+function NewReactor({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState('');
+  return (
+    <FormDialog
+      title={t.reactors.create}
+      submit={t.newApplication.submit}
+      isReady={name !== ''}
+      onClose={onClose}
+      onSubmit={async () => {
+        const request = { name, code: firstCode, runtime: nodeRuntime };
+        const { id } = await vaultFor('reactor:create').reactors.create(request);
+        navigate(hrefOf(`/reactors/${id}`));
+      }}
+    >
+      <TextField label={t.applications.name} value={name} onValue={setName} />
+      <p class="hint">{t.reactors.newHint}</p>
+    </FormDialog>
+  );
+}
+
+interface Version {
+  readonly code: string;
+  readonly at: number;
+}
+
+export function ReactorPage({ id }: { id: string }) {
+  const reactor = useLoad<Reactor>(id, () => vaultFor('reactor:read').reactors.get(id));
+  const [isDeleting, setDeleting] = useState(false);
+  const shown = reactor.data;
+  return (
+    <Page
+      title={shown?.name ?? t.reactors.title}
+      back={{ href: hrefOf('/reactors'), label: t.reactors.title }}
+      badge={shown && <Badge>{shown.state}</Badge>}
+      lead={<Id id={id} />}
+      actions={
+        <>
+          <CopyAs
+            samples={() =>
+              samplesOf({
+                method: 'POST',
+                path: `/reactors/${id}/react`,
+                body: { args: { name: 'Ada' } },
+                typescript: `const result = await vault.reactors.react('${id}', { args: { name: 'Ada' } });`,
+              })
+            }
+          />
+          {may('reactor:delete') && (
+            <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+              {t.delete}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <ErrorNote error={reactor.error} onRetry={reactor.reload} />
+      {shown && <Editor reactor={shown} onSaved={reactor.set} />}
+      {isDeleting && shown && (
+        <DestroyDialog
+          title={t.reactors.deleteTitle}
+          text={t.reactors.deleteText}
+          name={shown.name}
+          onClose={() => setDeleting(false)}
+          onSubmit={async () => {
+            await vaultFor('reactor:delete').reactors.delete(id);
+            navigate(hrefOf('/reactors'));
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+interface EditorProps {
+  readonly reactor: Reactor;
+  readonly onSaved: (reactor: Reactor) => void;
+}
+
+function Editor({ reactor, onSaved }: EditorProps) {
+  const { id } = reactor;
+  const [code, setCode] = useState(reactor.code);
+  /** Counts texts that replace what is in the editor. */
+  const [round, setRound] = useState(0);
+  const [versions, setVersions] = useState<readonly Version[]>([]);
+  const { isBusy, error, run } = useAction();
+  const write = async (text: string) => {
+    const vault = vaultFor('reactor:update');
+    await vault.reactors.update(id, { code: text } as ReactorPatch);
+    setVersions((before) => [{ code: reactor.code, at: Date.now() }, ...before]);
+    onSaved(await vaultFor('reactor:read').reactors.get(id));
+  };
+  const restore = (text: string) => {
+    setCode(text);
+    setRound((one) => one + 1);
+  };
+  return (
+    <>
+      <Section
+        title={t.reactors.code}
+        lead={t.reactors.codeLead}
+        actions={
+          may('reactor:update') && (
+            <Button
+              tone="primary"
+              disabled={code === reactor.code}
+              isBusy={isBusy}
+              onClick={() =>
+                void run(async () => {
+                  const before = reactor.code;
+                  await write(code);
+                  notify({
+                    text: t.saved,
+                    undo: async () => {
+                      restore(before);
+                      await write(before);
+                    },
+                  });
+                })
+              }
+            >
+              {t.save}
+            </Button>
+          )
+        }
+      >
+        <div class="panel-body">
+          <CodeEditor key={round} label={t.reactors.code} initial={code} onChange={setCode} />
+          <ErrorNote error={error} />
+          {versions.length > 0 && (
+            <div class="filters">
+              <span class="muted">{t.reactors.versions}</span>
+              {versions.map((version) => (
+                <Button key={version.at} onClick={() => restore(version.code)}>
+                  {new Date(version.at).toLocaleTimeString('en')}
+                </Button>
+              ))}
+            </div>
+          )}
+        </div>
+      </Section>
+      <TryReactor id={id} isSaved={code === reactor.code} />
+    </>
+  );
+}
+
+/** Runs the saved code, and shows its result and what it logged. */
+function TryReactor({ id, isSaved }: { id: string; isSaved: boolean }) {
+  const [args, setArgs] = useState('{ "name": "Ada" }');
+  const [reason, setReason] = useState('');
+  const [result, setResult] = useState<string | undefined>(undefined);
+  const { isBusy, error, run } = useAction();
+  const logs = useLoad<readonly ReactorLog[]>(`reactor logs ${id}`, () =>
+    vaultFor('reactor:read').reactors.logs(id, { size: 10 }).toArray(10),
+  );
+  const react = async () => {
+    setResult(undefined);
+    try {
+      const request = { args: JSON.parse(args) as Record<string, unknown> };
+      const response = await vaultFor('reactor:invoke', { reason: reason.trim() }).reactors.react(
+        id,
+        request,
+      );
+      setResult(JSON.stringify(response, null, 2));
+    } finally {
+      logs.reload();
+    }
+  };
+  return (
+    <Section title={t.reactors.run} lead={isSaved ? t.reactors.runLead : t.reactors.unsaved}>
+      <form
+        class="panel-body"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run(react);
+        }}
+      >
+        <Area
+          label={t.reactors.args}
+          rows={3}
+          value={args}
+          onValue={setArgs}
+          hint={t.reactors.argsHint}
+        />
+        <ReasonField hint={t.reason.whole} reason={reason} onReason={setReason} />
+        <div class="actions">
+          <Button type="submit" icon="play" isBusy={isBusy} disabled={reason.trim() === ''}>
+            {t.reactors.runSubmit}
+          </Button>
+        </div>
+        <ErrorNote error={error} />
+        {result !== undefined && (
+          <pre class="value-box" data-testid="result">
+            {result}
+          </pre>
+        )}
+        <h3>{t.reactors.logs}</h3>
+        {(logs.data ?? []).length === 0 && <p class="muted">{t.reactors.noLogs}</p>}
+        {(logs.data ?? []).map((call) => (
+          <div key={call.request_id} class="rule">
+            <div class="rule-head">
+              <span>
+                <Badge tone={call.outcome === 'failed' ? 'bad' : 'good'}>{call.outcome}</Badge>{' '}
+                <code>{call.request_id.slice(0, 8)}</code>
+              </span>
+              <Time at={call.created_at} />
+            </div>
+            {call.lines.length > 0 && (
+              <pre class="value-box">
+                {call.lines.map(({ level, text }) => `${level}  ${text}`).join('\n')}
+              </pre>
+            )}
+          </div>
+        ))}
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,183 @@
+/** The settings of the tenant, and how much of each quota is used. */
+import type { Tenant, UsageReport } from '@strongroom/client';
+import { useState } from 'preact/hooks';
+import { bytes, duration, number } from '../core/format.ts';
+import { useLoad } from '../core/load.ts';
+import { may, vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import {
+  Badge,
+  Button,
+  ErrorNote,
+  Facts,
+  Id,
+  Page,
+  Section,
+  TextField,
+  Time,
+  useAction,
+} from '../ui/basics.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Meter } from '../ui/meter.tsx';
+import { notify } from '../ui/toasts.tsx';
+
+interface Usage {
+  readonly report: UsageReport | undefined;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** What is counted of each limit that the page can read. */
+export async function readUsage(): Promise<Usage> {
+  const count = async (permission: string, read: () => Promise<number>) =>
+    may(permission) ? read() : undefined;
+  const [report, proxies, reactors, webhooks] = await Promise.all([
+    may('report:read') ? vaultFor('report:read').tenant.usage() : undefined,
+    count('proxy:read', () => total(vaultFor('proxy:read').proxies.list({ size: 1 }))),
+    count('reactor:read', () => total(vaultFor('reactor:read').reactors.list({ size: 1 }))),
+    count(
+      'webhook:read',
+      async () => (await vaultFor('webhook:read').webhooks.list().toArray()).length,
+    ),
+  ]);
+  const counts = {
+    ...(proxies !== undefined && { proxy_limit: proxies }),
+    ...(reactors !== undefined && { reactor_limit: reactors }),
+    ...(webhooks !== undefined && { webhook_limit: webhooks }),
+    ...(report?.storage && { token_storage: report.storage.stored_bytes }),
+  };
+  return { report, counts };
+}
+
+interface CountedList {
+  pages(): AsyncGenerator<{ readonly pagination: { readonly total_items?: number } }>;
+}
+
+async function total(list: CountedList): Promise<number> {
+  const { value } = await list.pages().next();
+  return (value as { pagination: { total_items?: number } }).pagination.total_items ?? 0;
+}
+
+const durations = new Set(['cvc_retention', 'token_intent_retention', 'log_retention']);
+const sizes = new Set(['token_storage', 'public_application_storage', 'reactor_storage_limit']);
+/** The largest value stands for no limit. */
+const unlimited = 1_125_899_906_842_624;
+
+export function quotaText(name: string, value: number): string {
+  if (durations.has(name)) return value === 0 ? '0 seconds' : duration(value);
+  if (value >= unlimited) return t.settings.unlimited;
+  return sizes.has(name) ? bytes(value) : number(value);
+}
+
+export function SettingsPage() {
+  const tenant = useLoad<Tenant>('tenant', () => vaultFor('tenant:read').tenant.get());
+  const usage = useLoad<Usage>('usage', readUsage);
+  const shown = tenant.data;
+  return (
+    <Page
+      title={t.settings.title}
+      lead={t.settings.lead}
+      actions={
+        <CopyAs
+          samples={() =>
+            samplesOf({
+              path: '/tenants/self',
+              typescript: 'const tenant = await vault.tenant.get();',
+              cli: 'npx strongroom tenant quota --tenant default',
+            })
+          }
+        />
+      }
+    >
+      <ErrorNote error={tenant.error} onRetry={tenant.reload} />
+      {shown && (
+        <>
+          <Section title={t.settings.tenant}>
+            <Facts
+              rows={[
+                ['Id', <Id key="id" id={shown.id} />],
+                [t.applications.type, <Badge key="type">{shown.type}</Badge>],
+                [t.applications.created, <Time key="at" at={shown.created_at} />],
+              ]}
+            />
+          </Section>
+          <Settings key={shown.modified_at} tenant={shown} onSaved={tenant.set} />
+          <Section title={t.settings.quotas} lead={t.settings.quotasLead}>
+            <Facts
+              rows={Object.entries(shown.quotas).map(([name, limit]) => {
+                const used = usage.data?.counts[name];
+                return [
+                  name,
+                  used === undefined || limit >= unlimited ? (
+                    <span key={name}>
+                      {quotaText(name, limit)}
+                      {used !== undefined && (
+                        <span class="muted"> · {t.settings.used(quotaText(name, used))}</span>
+                      )}
+                    </span>
+                  ) : (
+                    <Meter
+                      key={name}
+                      label={t.settings.of(quotaText(name, used), quotaText(name, limit))}
+                      value={used}
+                      max={Math.max(limit, 1)}
+                    />
+                  ),
+                ] as const;
+              })}
+            />
+          </Section>
+        </>
+      )}
+    </Page>
+  );
+}
+
+interface SettingsProps {
+  readonly tenant: Tenant;
+  readonly onSaved: (tenant: Tenant) => void;
+}
+
+function Settings({ tenant, onSaved }: SettingsProps) {
+  const [name, setName] = useState(tenant.name);
+  const [settings, setSettings] = useState(tenant.settings);
+  const { isBusy, error, run } = useAction();
+  const isChanged =
+    name !== tenant.name || JSON.stringify(settings) !== JSON.stringify(tenant.settings);
+  const write = (update: { name: string; settings: Record<string, string> }) =>
+    vaultFor('tenant:update').tenant.update(update);
+  const save = async () => {
+    const before = { name: tenant.name, settings: tenant.settings };
+    onSaved(await write({ name, settings }));
+    notify({ text: t.saved, undo: async () => onSaved(await write(before)) });
+  };
+  return (
+    <Section
+      title={t.settings.settings}
+      actions={
+        may('tenant:update') && (
+          <Button
+            tone="primary"
+            disabled={!isChanged}
+            isBusy={isBusy}
+            onClick={() => void run(save)}
+          >
+            {t.save}
+          </Button>
+        )
+      }
+    >
+      <div class="panel-body">
+        <TextField label={t.applications.name} value={name} onValue={setName} />
+        {Object.entries(settings).map(([one, value]) => (
+          <TextField
+            key={one}
+            label={one}
+            value={value}
+            onValue={(next) => setSettings((known) => ({ ...known, [one]: next }))}
+          />
+        ))}
+        <ErrorNote error={error} />
+      </div>
+    </Section>
+  );
+}

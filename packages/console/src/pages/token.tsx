@@ -1,0 +1,277 @@
+/** One token: what is shown of it, revealing it for a while, its metadata and its history. */
+import type { LogEntry, Token } from '@strongroom/client';
+import { useEffect, useState } from 'preact/hooks';
+import { useLoad } from '../core/load.ts';
+import { hrefOf, navigate } from '../core/router.ts';
+import { may, vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import { Area, Badge, Button, ErrorNote, Facts, Id, Page, Section, Time } from '../ui/basics.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
+import { EntryList } from '../ui/entries.tsx';
+import { ReasonField } from '../ui/reason.tsx';
+import { notify } from '../ui/toasts.tsx';
+import { readPairs } from './new-token.tsx';
+
+const revealedSeconds = 30;
+const historyMax = 50;
+
+type OpenDialog = 'reveal' | 'metadata' | 'delete' | undefined;
+
+export function TokenPage({ id }: { id: string }) {
+  const token = useLoad<Token>(id, () => vaultFor('token:read').tokens.get(id));
+  const history = useLoad<readonly LogEntry[]>(`history ${id}`, async () =>
+    may('log:read')
+      ? vaultFor('log:read')
+          .logs.list({ entity_type: 'token', entity_id: id, size: historyMax })
+          .toArray(historyMax)
+      : [],
+  );
+  const [dialog, setDialog] = useState<OpenDialog>(undefined);
+  const [revealed, setRevealed] = useState<unknown>(undefined);
+  const hide = () => setRevealed(undefined);
+  const close = () => setDialog(undefined);
+  const shown = token.data;
+  return (
+    <Page
+      title={id}
+      back={{ href: hrefOf('/tokens'), label: t.token.back }}
+      badge={shown && <Badge>{shown.type}</Badge>}
+      actions={
+        <>
+          <CopyAs samples={() => tokenSamples(id)} />
+          {may('token:delete') && (
+            <Button tone="danger" icon="trash" onClick={() => setDialog('delete')}>
+              {t.delete}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <ErrorNote error={token.error} onRetry={token.reload} />
+      {shown && (
+        <div class="split">
+          <div class="stack">
+            <Section
+              title={t.token.data}
+              lead={revealed === undefined ? t.token.masked : t.token.revealed}
+              actions={
+                revealed === undefined ? (
+                  <Button icon="eye" onClick={() => setDialog('reveal')}>
+                    {t.token.reveal}
+                  </Button>
+                ) : (
+                  <Button onClick={hide}>{t.token.hide}</Button>
+                )
+              }
+            >
+              <div class="panel-body">
+                {revealed === undefined ? (
+                  <div class="value-box">{textOf(shown.data) || t.tokens.noData}</div>
+                ) : (
+                  <Revealed value={revealed} onHide={hide} />
+                )}
+              </div>
+            </Section>
+            <Section title={t.token.history} lead={t.token.historyLead}>
+              <ErrorNote error={history.error} />
+              <EntryList entries={history.data ?? []} empty={t.token.noHistory} />
+            </Section>
+          </div>
+          <div class="stack">
+            <Section title={t.token.details}>
+              <Facts rows={factsOf(shown)} />
+            </Section>
+            <Section
+              title={t.token.metadata}
+              lead={t.token.metadataLead}
+              actions={
+                may('token:update') && (
+                  <Button onClick={() => setDialog('metadata')}>{t.token.edit}</Button>
+                )
+              }
+            >
+              <Facts rows={Object.entries(shown.metadata ?? {})} />
+              {Object.keys(shown.metadata ?? {}).length === 0 && (
+                <p class="muted padded">{t.token.noMetadata}</p>
+              )}
+            </Section>
+          </div>
+        </div>
+      )}
+      {dialog === 'reveal' && (
+        <RevealDialog
+          id={id}
+          onClose={close}
+          onRevealed={(data) => {
+            setRevealed(data);
+            close();
+            history.reload();
+          }}
+        />
+      )}
+      {dialog === 'metadata' && shown && (
+        <MetadataDialog
+          token={shown}
+          onClose={close}
+          onSaved={() => {
+            close();
+            token.reload();
+            history.reload();
+          }}
+        />
+      )}
+      {dialog === 'delete' && (
+        <DestroyDialog
+          title={t.token.deleteTitle}
+          text={t.token.deleteText}
+          name={id}
+          onClose={close}
+          onSubmit={async () => {
+            await vaultFor('token:delete').tokens.delete(id);
+            notify({ text: t.token.deleted });
+            navigate(hrefOf('/tokens'));
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+function textOf(data: unknown): string {
+  if (data === null || data === undefined) return '';
+  return typeof data === 'string' ? data : JSON.stringify(data, null, 2);
+}
+
+function factsOf(token: Token) {
+  const texts = t.token;
+  return [
+    ['Id', <Id key="id" id={token.id} />],
+    [texts.containers, <code key="containers">{token.containers?.join(' ')}</code>],
+    [texts.fingerprint, token.fingerprint && <code key="print">{token.fingerprint}</code>],
+    [
+      texts.indexes,
+      token.search_indexes && <code key="terms">{token.search_indexes.join(' ')}</code>,
+    ],
+    [texts.mask, token.mask !== undefined && <code key="mask">{textOf(token.mask)}</code>],
+    [texts.created, <Time key="created" at={token.created_at} />],
+    [texts.modified, token.modified_at && <Time key="modified" at={token.modified_at} />],
+    [texts.expires, token.expires_at && <Time key="expires" at={token.expires_at} />],
+    [texts.createdBy, token.created_by && <Id key="by" id={token.created_by} isShort />],
+  ] as const;
+}
+
+/** The value leaves the page after a while, and as soon as nobody can look at it. */
+function Revealed({ value, onHide }: { value: unknown; onHide: () => void }) {
+  const [left, setLeft] = useState(revealedSeconds);
+  useEffect(() => {
+    const timer = setInterval(() => setLeft((seconds) => seconds - 1), 1000);
+    const hideUnseen = () => {
+      if (document.visibilityState === 'hidden') onHide();
+    };
+    document.addEventListener('visibilitychange', hideUnseen);
+    window.addEventListener('pagehide', onHide);
+    window.addEventListener('beforeprint', onHide);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', hideUnseen);
+      window.removeEventListener('pagehide', onHide);
+      window.removeEventListener('beforeprint', onHide);
+    };
+  }, []);
+  useEffect(() => {
+    if (left <= 0) onHide();
+  }, [left]);
+  return (
+    <>
+      <div class="value-box revealed" data-testid="revealed">
+        {textOf(value)}
+      </div>
+      <div class="timer" aria-hidden="true">
+        <i style={{ width: `${(100 * left) / revealedSeconds}%` }} />
+      </div>
+      <p class="hint" role="timer">
+        {t.token.hides(left)}
+      </p>
+    </>
+  );
+}
+
+interface RevealProps {
+  readonly id: string;
+  readonly onClose: () => void;
+  readonly onRevealed: (data: unknown) => void;
+}
+
+function RevealDialog({ id, onClose, onRevealed }: RevealProps) {
+  const [reason, setReason] = useState('');
+  return (
+    <FormDialog
+      title={t.token.reasonTitle}
+      submit={t.token.reveal}
+      isReady={reason.trim() !== ''}
+      onClose={onClose}
+      onSubmit={async () => {
+        const token = await vaultFor('token:read', { reason: reason.trim() }).tokens.get(id);
+        onRevealed(token.data);
+      }}
+    >
+      <ReasonField hint={t.reason.hint} reason={reason} onReason={setReason} />
+    </FormDialog>
+  );
+}
+
+interface MetadataProps {
+  readonly token: Token;
+  readonly onClose: () => void;
+  readonly onSaved: () => void;
+}
+
+function MetadataDialog({ token, onClose, onSaved }: MetadataProps) {
+  const before = token.metadata ?? {};
+  const [text, setText] = useState(
+    Object.entries(before)
+      .map(([name, value]) => `${name}=${value}`)
+      .join('\n'),
+  );
+  return (
+    <FormDialog
+      title={t.token.metadata}
+      submit={t.save}
+      onClose={onClose}
+      onSubmit={async () => {
+        const after = readPairs(text);
+        const gone = Object.keys(before).filter((name) => !(name in after));
+        const metadata = { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) };
+        await change(token.id, metadata);
+        const back = { ...Object.fromEntries(Object.keys(after).map((n) => [n, null])), ...before };
+        onSaved();
+        notify({
+          text: t.saved,
+          undo: async () => {
+            await change(token.id, back);
+            onSaved();
+          },
+        });
+      }}
+    >
+      <Area
+        label={t.token.metadata}
+        hint={t.newToken.metadataHint}
+        value={text}
+        onValue={setText}
+      />
+    </FormDialog>
+  );
+}
+
+async function change(id: string, metadata: Record<string, string | null>): Promise<void> {
+  await vaultFor('token:update').tokens.update(id, { metadata });
+}
+
+function tokenSamples(id: string) {
+  return samplesOf({
+    path: `/tokens/${encodeURIComponent(id)}`,
+    typescript: `const token = await vault.tokens.get(${JSON.stringify(id)});`,
+  });
+}

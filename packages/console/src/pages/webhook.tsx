@@ -1,0 +1,263 @@
+/** One webhook: its deliveries with their attempts, sending again, a test event, and its secret. */
+import type { Delivery, Webhook, WebhookUpdate } from '@strongroom/client';
+import { useState } from 'preact/hooks';
+import { useLoad, usePages } from '../core/load.ts';
+import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { may, vaultFor } from '../core/session.ts';
+import { t } from '../texts.ts';
+import {
+  Badge,
+  type BadgeTone,
+  Button,
+  ErrorNote,
+  Facts,
+  Id,
+  Page,
+  Pick,
+  Section,
+  TextField,
+  Time,
+  useAction,
+} from '../ui/basics.tsx';
+import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { DestroyDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
+import { SecretOnce } from '../ui/secret.tsx';
+import { Table } from '../ui/table.tsx';
+import { notify } from '../ui/toasts.tsx';
+
+const states = ['waiting', 'delivered', 'failed'] as const;
+const tones: Readonly<Record<Delivery['state'], BadgeTone>> = {
+  waiting: 'neutral',
+  delivered: 'good',
+  failed: 'bad',
+};
+
+export function WebhookPage({ id }: { id: string }) {
+  const webhook = useLoad<Webhook>(id, () => vaultFor('webhook:read').webhooks.get(id));
+  const state = place.value.query.get('state') ?? '';
+  const deliveries = usePages<Delivery>(`deliveries ${id}`, () =>
+    vaultFor('webhook:read').webhooks.deliveries(id, { size: 50 }),
+  );
+  const [dialog, setDialog] = useState<'replay' | 'delete' | undefined>(undefined);
+  const [secret, setSecret] = useState<string | undefined>(undefined);
+  const { isBusy, error, run } = useAction();
+  const shown = webhook.data;
+  const act = (done: string, work: () => Promise<unknown>) =>
+    void run(async () => {
+      await work();
+      notify({ text: done });
+      deliveries.reload();
+    });
+  const setStatus = async (status: 'enabled' | 'disabled') => {
+    if (!shown) return;
+    const { name, url, events, ordered } = shown;
+    const update = { name, url, events, ordered, status } as WebhookUpdate;
+    webhook.set(await vaultFor('webhook:update').webhooks.replace(id, update));
+  };
+  const other = shown?.status === 'enabled' ? 'disabled' : 'enabled';
+  return (
+    <Page
+      title={shown?.name ?? t.webhooks.title}
+      back={{ href: hrefOf('/webhooks'), label: t.webhooks.title }}
+      badge={
+        shown && <Badge tone={shown.status === 'enabled' ? 'good' : 'bad'}>{shown.status}</Badge>
+      }
+      lead={<Id id={id} />}
+      actions={
+        <>
+          <CopyAs samples={() => samplesOfWebhook(id)} />
+          {may('webhook:update') && (
+            <Button
+              icon="play"
+              tone="primary"
+              isBusy={isBusy}
+              onClick={() =>
+                act(t.webhooks.tested, () => vaultFor('webhook:update').webhooks.test(id))
+              }
+            >
+              {t.webhooks.test}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <ErrorNote error={webhook.error ?? error} onRetry={webhook.reload} />
+      {shown && (
+        <Section
+          title={t.webhooks.settings}
+          actions={
+            may('webhook:update') && (
+              <>
+                <Button
+                  onClick={() =>
+                    void run(async () => {
+                      await setStatus(other);
+                      const back = other === 'enabled' ? 'disabled' : 'enabled';
+                      notify({ text: t.saved, undo: () => setStatus(back) });
+                    })
+                  }
+                >
+                  {other === 'enabled' ? t.webhooks.enable : t.webhooks.disable}
+                </Button>
+                <Button
+                  onClick={() =>
+                    void run(async () => {
+                      const { secret: made } =
+                        await vaultFor('webhook:update').webhooks.rotateSecret(id);
+                      setSecret(made);
+                    })
+                  }
+                >
+                  {t.webhooks.rotate}
+                </Button>
+                <Button tone="danger" icon="trash" onClick={() => setDialog('delete')}>
+                  {t.delete}
+                </Button>
+              </>
+            )
+          }
+        >
+          <Facts
+            rows={[
+              [t.webhooks.url, <code key="url">{shown.url}</code>],
+              [
+                t.webhooks.events,
+                <span key="events" class="badges">
+                  {shown.events.map((one) => (
+                    <Badge key={one}>{one}</Badge>
+                  ))}
+                </span>,
+              ],
+              [t.webhooks.ordered, shown.ordered ? t.yes : t.no],
+            ]}
+          />
+        </Section>
+      )}
+      <Section
+        title={t.webhooks.deliveries}
+        lead={t.webhooks.deliveriesLead}
+        actions={
+          <>
+            <Pick
+              label={t.webhooks.status}
+              value={state}
+              options={[['', t.webhooks.anyState], ...states.map((one) => [one, one] as const)]}
+              onValue={(value) => setQuery({ state: value })}
+            />
+            <Button icon="refresh" label={t.webhooks.refresh} onClick={deliveries.reload} />
+            {may('webhook:update') && (
+              <Button onClick={() => setDialog('replay')}>{t.webhooks.replay}</Button>
+            )}
+          </>
+        }
+      >
+        <ErrorNote error={deliveries.error} />
+        <Table
+          label={t.webhooks.deliveries}
+          rows={deliveries.items.filter((one) => state === '' || one.state === state)}
+          keyOf={(one) => one.id}
+          isLoading={deliveries.isLoading}
+          more={{ hasMore: deliveries.hasMore, onMore: deliveries.more }}
+          columns={[
+            { head: t.webhooks.event, cell: ({ type }) => <code>{type}</code> },
+            {
+              head: t.webhooks.status,
+              cell: (one) => <Badge tone={tones[one.state]}>{one.state}</Badge>,
+            },
+            { head: t.webhooks.attempts, cell: (one) => <Attempts delivery={one} /> },
+            {
+              head: t.applications.created,
+              cell: (one) => <Time at={one.created_at} />,
+              isMinor: true,
+            },
+            {
+              head: '',
+              isNumber: true,
+              cell: (one) =>
+                may('webhook:update') && (
+                  <Button
+                    icon="refresh"
+                    tone="quiet"
+                    label={`${t.webhooks.again} ${one.id}`}
+                    onClick={() =>
+                      act(t.webhooks.sentAgain, () =>
+                        vaultFor('webhook:update').webhooks.redeliver(id, one.id),
+                      )
+                    }
+                  />
+                ),
+            },
+          ]}
+        />
+        {!deliveries.isLoading && deliveries.items.length === 0 && (
+          <p class="muted padded">{t.webhooks.noDeliveries}</p>
+        )}
+      </Section>
+      {secret !== undefined && (
+        <Dialog title={t.webhooks.rotated} onClose={() => setSecret(undefined)}>
+          <div class="dialog-body">
+            <SecretOnce name={t.webhooks.secret} secret={secret} />
+            <p class="hint">{t.webhooks.overlap}</p>
+          </div>
+        </Dialog>
+      )}
+      {dialog === 'replay' && (
+        <Replay id={id} onClose={() => setDialog(undefined)} onDone={deliveries.reload} />
+      )}
+      {dialog === 'delete' && shown && (
+        <DestroyDialog
+          title={t.webhooks.deleteTitle}
+          text={t.webhooks.deleteText}
+          name={shown.name}
+          onClose={() => setDialog(undefined)}
+          onSubmit={async () => {
+            await vaultFor('webhook:delete').webhooks.delete(id);
+            navigate(hrefOf('/webhooks'));
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+function Attempts({ delivery: { attempts } }: { delivery: Delivery }) {
+  const last = attempts.at(-1);
+  if (!last) return <span class="muted">{t.webhooks.noAttempt}</span>;
+  return (
+    <span>
+      {attempts.length} · {last.status ?? last.error ?? ''}{' '}
+      <span class="muted">{last.milliseconds} ms</span>
+    </span>
+  );
+}
+
+function Replay({ id, onClose, onDone }: { id: string; onClose: () => void; onDone: () => void }) {
+  const [since, setSince] = useState(new Date(Date.now() - 3_600_000).toISOString());
+  return (
+    <FormDialog
+      title={t.webhooks.replay}
+      submit={t.webhooks.replay}
+      onClose={onClose}
+      onSubmit={async () => {
+        const { events } = await vaultFor('webhook:update').webhooks.replay(id, { since });
+        notify({ text: t.webhooks.replayed(events) });
+        onDone();
+        onClose();
+      }}
+    >
+      <TextField
+        label={t.webhooks.since}
+        hint={t.webhooks.sinceHint}
+        value={since}
+        onValue={setSince}
+      />
+    </FormDialog>
+  );
+}
+
+function samplesOfWebhook(id: string) {
+  return samplesOf({
+    path: `/webhooks/${id}/deliveries`,
+    typescript: `for await (const one of vault.webhooks.deliveries('${id}')) console.log(one.state);`,
+  });
+}

@@ -1,0 +1,85 @@
+/** The same as the page does, for a terminal and for programs. */
+import { useState } from 'preact/hooks';
+import { t } from '../texts.ts';
+import { Button, Code } from './basics.tsx';
+import { Dialog } from './dialog.tsx';
+
+export interface Samples {
+  readonly curl: string;
+  readonly typescript: string;
+  /** Absent where no command does the same. */
+  readonly cli: string | undefined;
+}
+
+interface RequestSample {
+  readonly method?: string;
+  /** With its query. */
+  readonly path: string;
+  readonly body?: unknown;
+  /** After `vault.`, such as `tokens.list()`. */
+  readonly typescript: string;
+  readonly cli?: string;
+}
+
+/** Samples never hold a key: they take it from a variable. */
+export function samplesOf({ method = 'GET', path, body, typescript, cli }: RequestSample): Samples {
+  const merge = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  const lines = [
+    `curl -s ${method === 'GET' ? '' : `-X ${method} `}'${location.origin}${path}' \\`,
+    `  -H "SVC-API-KEY: $KEY"`,
+  ];
+  if (body !== undefined) {
+    const json = JSON.stringify(body).replaceAll("'", "'\\''");
+    lines[1] += ' \\';
+    lines.push(`  -H 'Content-Type: ${merge}' \\`, `  -d '${json}'`);
+  }
+  return {
+    curl: lines.join('\n'),
+    typescript: [
+      "import { Strongroom } from '@strongroom/client';",
+      '',
+      `const vault = new Strongroom({ url: '${location.origin}', apiKey: process.env.KEY ?? '' });`,
+      typescript,
+    ].join('\n'),
+    cli,
+  };
+}
+
+const forms = ['curl', 'typescript', 'cli'] as const;
+
+export function CopyAs({ samples }: { samples: () => Samples }) {
+  const [isOpen, setOpen] = useState(false);
+  const [chosen, setForm] = useState<(typeof forms)[number]>('curl');
+  const shown = isOpen ? samples() : undefined;
+  const form = shown?.[chosen] === undefined ? 'curl' : chosen;
+  return (
+    <>
+      <Button icon="code" onClick={() => setOpen(true)}>
+        {t.copyAs.button}
+      </Button>
+      {isOpen && (
+        <Dialog title={t.copyAs.title} onClose={() => setOpen(false)} isWide>
+          <div class="dialog-body">
+            <div class="tabs" role="tablist">
+              {forms
+                .filter((one) => shown?.[one] !== undefined)
+                .map((one) => (
+                  <button
+                    key={one}
+                    type="button"
+                    role="tab"
+                    aria-selected={one === form}
+                    onClick={() => setForm(one)}
+                  >
+                    {t.copyAs[one]}
+                  </button>
+                ))}
+            </div>
+            <Code text={shown?.[form] ?? ''} />
+            <p class="hint">{t.copyAs.hint}</p>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

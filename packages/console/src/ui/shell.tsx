@@ -1,0 +1,191 @@
+/** What surrounds every page: navigation, the person, shortcuts, and the lost connection. */
+import { signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { type PageEntry, pages } from '../core/pages.ts';
+import { hrefOf, navigate, place } from '../core/router.ts';
+import { may, refresh, type Session, signOut } from '../core/session.ts';
+import { setTheme, type Theme, theme } from '../core/theme.ts';
+import { t } from '../texts.ts';
+import { Badge, Button } from './basics.tsx';
+import { Dialog } from './dialog.tsx';
+import { Icon, Logo } from './icons.tsx';
+import { isPaletteOpen, Palette } from './palette.tsx';
+
+const isMenuOpen = signal(false);
+const areShortcutsShown = signal(false);
+const pageEntries: readonly PageEntry[] = pages;
+
+/** The second key after `g`. */
+const jumps: Readonly<Record<string, string>> = {
+  o: '/',
+  t: '/tokens',
+  a: '/applications',
+  x: '/proxies',
+  r: '/reactors',
+  w: '/webhooks',
+  l: '/log',
+  k: '/keys',
+  p: '/people',
+  s: '/settings',
+};
+
+export function Shell({ session, children }: { session: Session; children: ComponentChildren }) {
+  useShortcuts();
+  const { path } = place.value;
+  useEffect(() => {
+    isMenuOpen.value = false;
+  }, [path]);
+  return (
+    <div class="shell">
+      <a class="skip" href="#main">
+        {t.skip}
+      </a>
+      <header class="top">
+        <Button
+          icon="menu"
+          tone="quiet"
+          label={t.menu}
+          onClick={() => {
+            isMenuOpen.value = !isMenuOpen.value;
+          }}
+        />
+        <Logo />
+        <strong>{t.product}</strong>
+      </header>
+      <aside class={`side ${isMenuOpen.value ? 'open' : ''}`} aria-label={t.product}>
+        <div class="brand">
+          <Logo />
+          <div>
+            <strong>{session.tenant.name}</strong>
+            <Badge tone={session.tenant.type === 'production' ? 'accent' : 'neutral'}>
+              {session.tenant.type}
+            </Badge>
+          </div>
+        </div>
+        <button
+          type="button"
+          class="find"
+          onClick={() => {
+            isPaletteOpen.value = true;
+          }}
+        >
+          <Icon name="search" />
+          <span>{t.find}</span>
+          <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
+        </button>
+        <nav aria-label={t.navigation}>
+          {pageEntries.map((page) => (
+            <a
+              key={page.path}
+              href={hrefOf(page.path)}
+              aria-current={isWithin(path, page.path) ? 'page' : undefined}
+              class={may(page.permission) ? undefined : 'out-of-reach'}
+            >
+              <Icon name={page.icon} />
+              {page.name}
+            </a>
+          ))}
+        </nav>
+        <div class="person">
+          <a href={hrefOf('/account')} title={t.account.title}>
+            <strong>{session.person.name}</strong>
+            <span class="muted">{session.applications.map(({ name }) => name).join(', ')}</span>
+          </a>
+          <ThemePicker />
+          <Button icon="exit" tone="quiet" label={t.signOut} onClick={() => void signOut()} />
+        </div>
+      </aside>
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+      {isPaletteOpen.value && <Palette />}
+      {areShortcutsShown.value && <Shortcuts />}
+    </div>
+  );
+}
+
+const isMac = /mac/i.test(navigator.platform);
+
+function isWithin(path: string, page: string): boolean {
+  return page === '/' ? path === '/' : path === page || path.startsWith(`${page}/`);
+}
+
+function ThemePicker() {
+  const next: Readonly<Record<Theme, Theme>> = { system: 'light', light: 'dark', dark: 'system' };
+  return (
+    <Button
+      icon="sun"
+      tone="quiet"
+      label={`${t.theme}: ${t.themes[theme.value]}`}
+      onClick={() => setTheme(next[theme.value])}
+    />
+  );
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  const element = target as HTMLElement | null;
+  return element?.closest('input, textarea, select, [contenteditable], dialog') != null;
+}
+
+function useShortcuts(): void {
+  useEffect(() => {
+    let isJumping = false;
+    const listen = (event: KeyboardEvent) => {
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        isPaletteOpen.value = true;
+        return;
+      }
+      if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey) return;
+      const jump = isJumping ? jumps[event.key] : undefined;
+      isJumping = event.key === 'g';
+      if (jump !== undefined) navigate(hrefOf(jump));
+      else if (event.key === '?') areShortcutsShown.value = true;
+      else if (event.key === '/') {
+        const search = document.querySelector<HTMLInputElement>('main input[type=search]');
+        if (search) event.preventDefault();
+        search?.focus();
+      }
+    };
+    document.addEventListener('keydown', listen);
+    return () => document.removeEventListener('keydown', listen);
+  }, []);
+}
+
+function Shortcuts() {
+  const close = () => {
+    areShortcutsShown.value = false;
+  };
+  return (
+    <Dialog title={t.shortcuts.title} onClose={close}>
+      <dl class="shortcuts">
+        {t.shortcuts.rows.map(([keys, meaning]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(' ').map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}
+
+/** What is shown while the vault cannot be reached. */
+export function Unreachable() {
+  useEffect(() => {
+    const timer = setInterval(() => void refresh(), 2_000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <div class="gate" role="alert">
+      <Logo size={40} />
+      <h1>{t.gate.unreachable}</h1>
+      <p>{t.gate.unreachableText}</p>
+    </div>
+  );
+}

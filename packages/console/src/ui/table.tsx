@@ -1,0 +1,82 @@
+/** Tables, whose first cell leads to more about the row. */
+import type { ComponentChildren } from 'preact';
+import { t } from '../texts.ts';
+import { Button } from './basics.tsx';
+
+export interface Column<R> {
+  readonly head: string;
+  readonly cell: (row: R) => ComponentChildren;
+  /** Left out on a narrow page. */
+  readonly isMinor?: boolean;
+  readonly isNumber?: boolean;
+}
+
+interface TableProps<R> {
+  readonly label: string;
+  readonly rows: readonly R[];
+  readonly keyOf: (row: R) => string;
+  readonly columns: readonly Column<R>[];
+  readonly hrefOf?: (row: R) => string;
+  readonly isLoading?: boolean;
+  readonly more?: { readonly hasMore: boolean; readonly onMore: () => void };
+}
+
+export function Table<R>(props: TableProps<R>) {
+  const { label, rows, keyOf, columns, hrefOf, isLoading, more } = props;
+  const classOf = ({ isMinor, isNumber }: Column<R>) =>
+    [isMinor && 'minor', isNumber && 'number'].filter(Boolean).join(' ') || undefined;
+  return (
+    <div class="table" aria-busy={isLoading}>
+      <table>
+        <caption class="hidden">{label}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.head} scope="col" class={classOf(column)}>
+                {column.head === '' ? <span class="hidden">{t.actions}</span> : column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)} class={hrefOf ? 'leads' : undefined}>
+              {columns.map((column, at) => (
+                <td key={column.head} class={classOf(column)}>
+                  {at === 0 && hrefOf ? (
+                    <a class="row-link" href={hrefOf(row)}>
+                      {column.cell(row)}
+                    </a>
+                  ) : (
+                    column.cell(row)
+                  )}
+                </td>
+              ))}
+            </tr>
+          ))}
+          {isLoading && rows.length === 0 && <Waiting columns={columns.length} />}
+        </tbody>
+      </table>
+      {more?.hasMore && (
+        <div class="table-more">
+          <Button onClick={more.onMore} isBusy={isLoading}>
+            {t.more}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** The shape of rows while they are read. */
+function Waiting({ columns }: { columns: number }) {
+  return [1, 2, 3, 4].map((row) => (
+    <tr key={row} class="waiting">
+      {Array.from({ length: columns }, (_, at) => (
+        <td key={at}>
+          <span class="bone" />
+        </td>
+      ))}
+    </tr>
+  ));
+}

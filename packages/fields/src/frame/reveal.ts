@@ -1,0 +1,127 @@
+/** Shows a value to its owner, inside the frame: as text or as a card, with a button that copies it. */
+import type { ElementOptions, FrameRequest } from '../protocol.ts';
+import { CallError } from './api.ts';
+import { brandOf } from './brands.ts';
+import type { FieldFrame, FieldSetting } from './field.ts';
+import { cardNumber } from './inputs.ts';
+import { controllers } from './registry.ts';
+import { wordsIn } from './words.ts';
+
+export interface RevealFrame extends FieldFrame {
+  handle(request: FrameRequest): Promise<unknown>;
+}
+
+export function createReveal({ options: given, tell }: FieldSetting): RevealFrame {
+  let options: ElementOptions = given;
+  const area = document.createElement('div');
+  // What appears is read out once, politely.
+  area.setAttribute('aria-live', 'polite');
+  document.body.append(area);
+  tell({ type: 'ready', state: { empty: true, complete: false, valid: true } });
+
+  async function show(token: string, path: string | undefined): Promise<void> {
+    const [controller] = controllers();
+    if (!controller) throw new CallError({ code: 'failed', message: 'The page has no fields.' });
+    const shown = (await controller.reveal(token)) as { readonly data?: unknown };
+    const value = path === undefined ? shown.data : at({ data: shown.data }, path);
+    if (options.format === 'card') showCard(value);
+    else showText(value);
+    tell({ type: 'change', state: { empty: false, complete: true, valid: true } });
+  }
+
+  function showText(value: unknown): void {
+    const text = typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
+    const row = document.createElement('div');
+    row.className = 'shown';
+    row.append(outputOf(text), copyButton(text));
+    area.replaceChildren(row);
+  }
+
+  function showCard(value: unknown): void {
+    const card = (typeof value === 'object' && value !== null ? value : { number: value }) as {
+      readonly number?: unknown;
+      readonly expiration_month?: unknown;
+      readonly expiration_year?: unknown;
+      readonly cvc?: unknown;
+    };
+    const words = wordsIn(options.locale);
+    const number = String(card.number ?? '');
+    const isWhole = /^\d+$/.test(number);
+    const face = document.createElement('div');
+    face.className = 'face';
+    const head = document.createElement('div');
+    head.className = 'row';
+    const name = document.createElement('span');
+    name.textContent = brandOf(number).badge;
+    head.append(name, copyButton(number));
+    const middle = outputOf(isWhole ? cardNumber.format(number) : number);
+    middle.setAttribute('aria-label', words.of('number'));
+    const foot = document.createElement('div');
+    foot.className = 'row';
+    const month = card.expiration_month;
+    if (month !== undefined && month !== null) {
+      const year = String(card.expiration_year ?? '').slice(-2);
+      foot.append(labeled(words.of('expiry'), `${String(month).padStart(2, '0')} / ${year}`));
+    }
+    if (typeof card.cvc === 'string') foot.append(labeled(words.of('code'), card.cvc));
+    face.append(head, middle, foot);
+    area.replaceChildren(face);
+  }
+
+  function copyButton(text: string): HTMLElement {
+    const words = wordsIn(options.locale);
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = words.of('copy');
+    button.addEventListener('click', () => {
+      void copy(text).then((isCopied) => {
+        if (isCopied) button.textContent = words.of('copied');
+      });
+    });
+    return button;
+  }
+
+  return {
+    focus: () => area.querySelector('button')?.focus(),
+    clear: () => area.replaceChildren(),
+    update: (changed) => {
+      options = changed;
+    },
+    handle: (request) => {
+      if (request.operation === 'reveal.show') return show(request.token, request.path);
+      area.replaceChildren();
+      return Promise.resolve();
+    },
+  };
+}
+
+function outputOf(text: string): HTMLElement {
+  const output = document.createElement('output');
+  output.textContent = text;
+  return output;
+}
+
+function labeled(label: string, text: string): HTMLElement {
+  const group = document.createElement('div');
+  const small = document.createElement('small');
+  small.textContent = label;
+  group.append(small, text);
+  return group;
+}
+
+/** A path such as `data.number`. */
+function at(root: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, key) => {
+    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
+    return isThere ? (value as Record<string, unknown>)[key] : undefined;
+  }, root);
+}
+
+async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
