@@ -1,24 +1,31 @@
-/** Builds `packages/client` for publication: modules by esbuild, and their declarations by tsc. `npm run build:client`. */
+/** Builds the packages for publication: modules by esbuild, and their declarations by tsc. `npm run build:client`. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
-const folder = join(root, 'packages', 'client');
-
 /** The modules that the package exports. */
 export const clientModules = ['client', 'verify'];
 
+/** By the package. */
+const modules = { client: clientModules, fields: ['fields', 'react', 'vue'] } as const;
+type PackageName = keyof typeof modules;
+
+const folderOf = (name: PackageName) => join(root, 'packages', name);
+
 /** @param directory is emptied first. */
-export async function buildClient(directory: string): Promise<void> {
+export async function buildPackage(name: PackageName, directory: string): Promise<void> {
+  const folder = folderOf(name);
   rmSync(directory, { recursive: true, force: true });
   await build({
     absWorkingDir: folder,
-    entryPoints: clientModules.map((name) => `src/${name}.ts`),
+    entryPoints: modules[name].map((module) => `src/${module}.ts`),
     outdir: directory,
     bundle: true,
     splitting: true,
+    // Peer dependencies, which a page has once.
+    external: ['react', 'vue'],
     format: 'esm',
     platform: 'neutral',
     target: 'es2022',
@@ -50,6 +57,7 @@ export async function buildClient(directory: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  await buildClient(join(folder, 'dist'));
-  copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  const name = process.argv[2] === 'fields' ? 'fields' : 'client';
+  await buildPackage(name, join(folderOf(name), 'dist'));
+  copyFileSync(join(root, 'LICENSE'), join(folderOf(name), 'LICENSE'));
 }

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 import { entryPoints } from '../src/base/installation/entry-points.ts';
+import { writeBrowserFiles } from './browser-files.ts';
 import { leanHttpModule } from './node-http.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -52,18 +53,33 @@ export async function bundle(directory: string, more: readonly string[] = []): P
     logLevel: 'warning',
     metafile: true,
   });
-  writeFileSync(join(directory, 'LICENSES.txt'), licensesOf(metafile));
+  const inputs = await writeBrowserFiles(directory);
+  writeFileSync(join(directory, 'LICENSES.txt'), licenses(Object.keys(inputs)));
   return metafile;
 }
 
-/** The licenses of all libraries in the bundle, which ask to be passed on with their code. */
-function licensesOf({ inputs }: Metafile): string {
-  const form = /^node_modules\/(?:@[^/]+\/)?[^/]+(?:.*\/node_modules\/(?:@[^/]+\/)?[^/]+)?/;
-  const folders = new Set(Object.keys(inputs).flatMap((path) => form.exec(path)?.[0] ?? []));
-  return [...folders]
+/**
+ * The licenses of all production dependencies, and of what is in the files for browsers, which ask to be passed on
+ * with their code.
+ */
+function licenses(inBrowsers: readonly string[]): string {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  return Object.entries<LockedPackage>(packages)
+    .filter(([folder, { dev, optional, devOptional }]) => {
+      if (!folder.startsWith('node_modules/')) return false;
+      const isProduction = !dev && !optional && !devOptional;
+      return isProduction || inBrowsers.some((path) => path.startsWith(`${folder}/`));
+    })
+    .map(([folder]) => folder)
     .sort()
     .map(licenseOf)
     .join(`\n\n${'-'.repeat(80)}\n\n`);
+}
+
+interface LockedPackage {
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly devOptional?: boolean;
 }
 
 function licenseOf(folder: string): string {

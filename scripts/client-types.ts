@@ -53,7 +53,8 @@ export interface Description {
 
 /** A page, a probe, metrics and the calls of proxies are not called like the other operations. */
 export const isLeftOut = (path: string, { deprecated }: DescribedOperation) =>
-  deprecated === true || /^\/(?:proxy|metrics|docs|healthz|readyz|ping|openapi\.json)$/.test(path);
+  deprecated === true ||
+  /^\/(?:(?:proxy|metrics|docs|healthz|readyz|ping|openapi\.json)$|(?:assets|fields)\/)/.test(path);
 
 /** Attributes that only tell older clients what was removed. */
 export const removed = new Set(['privacy', 'request_reactor_id', 'response_reactor_id', 'formula']);

@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { clientMethods as resources } from '../packages/reference/src/samples/client-methods.ts';
 import {
   bodyOf,
   type DescribedOperation,
@@ -16,97 +17,6 @@ import {
   replyOf,
   type Schema,
 } from './client-types.ts';
-
-/** By the name of its property: the methods of a resource, and the operation of each. */
-const resources: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  tokens: {
-    create: 'createToken',
-    get: 'getToken',
-    update: 'updateToken',
-    delete: 'deleteToken',
-    list: 'listTokens',
-    search: 'searchTokens',
-    erasure: 'getTokenErasure',
-  },
-  token_intents: {
-    create: 'createTokenIntent',
-    get: 'getTokenIntent',
-    delete: 'deleteTokenIntent',
-  },
-  applications: {
-    create: 'createApplication',
-    get: 'getApplication',
-    current: 'getOwnApplication',
-    update: 'updateApplication',
-    delete: 'deleteApplication',
-    list: 'listApplications',
-    explain: 'explainAccess',
-    permissions: 'listPermissions',
-    templates: 'listApplicationTemplates',
-    create_key: 'createKey',
-    list_keys: 'listKeys',
-    get_key: 'getKey',
-    delete_key: 'deleteKey',
-  },
-  sessions: {
-    create: 'createSession',
-    authorize: 'authorizeSession',
-    list: 'listSessions',
-    delete: 'deleteSession',
-  },
-  proxies: {
-    create: 'createProxy',
-    get: 'getProxy',
-    update: 'updateProxy',
-    replace: 'replaceProxy',
-    delete: 'deleteProxy',
-    list: 'listProxies',
-  },
-  reactors: {
-    create: 'createReactor',
-    get: 'getReactor',
-    update: 'updateReactor',
-    replace: 'replaceReactor',
-    delete: 'deleteReactor',
-    list: 'listReactors',
-    react: 'react',
-    react_async: 'reactAsync',
-    result: 'getReactorResult',
-    logs: 'listReactorLogs',
-  },
-  webhooks: {
-    create: 'createWebhook',
-    get: 'getWebhook',
-    replace: 'replaceWebhook',
-    delete: 'deleteWebhook',
-    list: 'listWebhooks',
-    rotate_secret: 'rotateWebhookSecret',
-    test: 'testWebhook',
-    deliveries: 'listDeliveries',
-    redeliver: 'redeliver',
-    replay: 'replayEvents',
-    event_types: 'listEventTypes',
-    public_key: 'getWebhookKey',
-  },
-  logs: { list: 'listLogs', entity_types: 'listLogEntityTypes', checkpoint: 'getLogCheckpoint' },
-  enrichments: { verify_bank_account: 'verifyBankAccount', card_details: 'getCardDetails' },
-  encryption_keys: {
-    create: 'createEncryptionKey',
-    get: 'getEncryptionKey',
-    list: 'listEncryptionKeys',
-    delete: 'deleteEncryptionKey',
-  },
-  tenant: {
-    get: 'getTenant',
-    update: 'updateTenant',
-    delete: 'deleteTenant',
-    usage: 'getUsage',
-    keys: 'listTenantKeys',
-    rotate_key: 'rotateTenantKey',
-    key_rotations: 'listTenantKeyRotations',
-    destroy_key: 'destroyTenantKey',
-  },
-};
 
 interface PlacedOperation extends DescribedOperation {
   readonly method: string;

@@ -27,6 +27,7 @@ export type { ExportOptions, Progress } from './export.ts';
 export type { ImportOptions, ImportResult } from './import.ts';
 export type { List, Page } from './list.ts';
 export type { Logs } from './logs.ts';
+export type { People } from './people.ts';
 export type { Proxies } from './proxies.ts';
 export type { ProxyCalls, ProxyRequestInit } from './proxy-calls.ts';
 export type { Reactors } from './reactors.ts';
@@ -61,6 +62,7 @@ export type {
   CardNetwork,
   CardSummary,
   ClientCertificate,
+  ConsoleSession,
   ConvertTokenIntent,
   CreateBankToken,
   CreateBankTokenIntent,
@@ -117,6 +119,9 @@ export type {
   Operations,
   PagePagination,
   Permission,
+  Person,
+  PersonList,
+  PersonRequest,
   Problem,
   Proxy,
   ProxyApplication,
@@ -138,6 +143,8 @@ export type {
   ReplayRequest,
   Session,
   SessionAuthorization,
+  SignInLink,
+  SignInMethod,
   Tenant,
   TenantKeys,
   TenantUpdate,

@@ -11,6 +11,10 @@ const secretNames: ReadonlySet<string> = new Set([
   'text',
 ]);
 
+/** The code of a sign-in link lets in whoever has it; the code of a reactor is no secret. */
+const isSecret = (name: string, holder: object) =>
+  secretNames.has(name) || (name === 'code' && 'person_id' in holder);
+
 const mark = '[hidden]';
 
 /** What Node, Bun and Deno call to show an object. */
@@ -28,7 +32,7 @@ export function conceal(value: unknown, everything = false): unknown {
     const object = value as Record<string, unknown>;
     const isPage = 'pagination' in object;
     const secrets = Object.keys(object).filter(
-      (name) => everything || (secretNames.has(name) && !isPage),
+      (name) => everything || (isSecret(name, object) && !isPage),
     );
     for (const [name, member] of Object.entries(object)) {
       if (!secrets.includes(name)) conceal(member);

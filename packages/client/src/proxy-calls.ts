@@ -99,9 +99,19 @@ function destinationOf(url: string | URL): URL {
   }
 }
 
+/**
+ * `fetch` resolves `..`, `%2e%2e` and the like, and a part of the path may come from somewhere else: it would reach the
+ * vault's own interface with the key.
+ */
+function belowProxies(path: string): string {
+  const { pathname } = new URL(`/proxy${path}`, 'https://vault.invalid');
+  if (/^\/proxy(?:\/|$)/.test(pathname)) return path;
+  throw new ConfigurationError('The path of proxy.fetch must not lead above the destination.');
+}
+
 function pathOf(url: string | URL, proxy: ProxyRequestInit['proxy']): string {
   const text = String(url);
-  if (text.startsWith('/') || text === '') return text;
+  if (text.startsWith('/') || text === '') return belowProxies(text);
   const { href, origin, hash, protocol } = destinationOf(url);
   const whole = href.slice(0, href.length - hash.length);
   if (typeof proxy !== 'object')

@@ -4,6 +4,7 @@ import { Applications } from './applications.ts';
 import { Connection, type RequestOptions, type StrongroomOptions } from './connection.ts';
 import { Enrichments } from './enrichments.ts';
 import { Logs } from './logs.ts';
+import { People } from './people.ts';
 import { Proxies } from './proxies.ts';
 import { ProxyCalls } from './proxy-calls.ts';
 import { Reactors } from './reactors.ts';
@@ -39,6 +40,8 @@ export class Strongroom {
   readonly applications: Applications;
   /** Keys for some minutes. */
   readonly sessions: Sessions;
+  /** Who uses the console. */
+  readonly people: People;
   /** Where requests go, and what is done to them. */
   readonly proxies: Proxies;
   /** Calls of proxies. */
@@ -64,6 +67,7 @@ export class Strongroom {
     this.tokenIntents = new TokenIntents(connection);
     this.applications = new Applications(connection);
     this.sessions = new Sessions(connection);
+    this.people = new People(connection);
     this.proxies = new Proxies(connection);
     this.proxy = new ProxyCalls(connection);
     this.reactors = new Reactors(connection);

@@ -169,6 +169,30 @@ export class OwnTenant extends Resource {
   }
 
   /**
+   * Pauses the rotations that are under way, and gives the latest of each purpose.
+   *
+   * @example
+   * ```ts
+   * await admin.tenant.pauseKeyRotations();
+   * ```
+   */
+  pauseKeyRotations(options?: RequestOptions): Promise<KeyRotation[]> {
+    return this.call('pauseTenantKeyRotations', {}, options);
+  }
+
+  /**
+   * Continues the rotations that are paused, and gives the latest of each purpose.
+   *
+   * @example
+   * ```ts
+   * await admin.tenant.resumeKeyRotations();
+   * ```
+   */
+  resumeKeyRotations(options?: RequestOptions): Promise<KeyRotation[]> {
+    return this.call('resumeTenantKeyRotations', {}, options);
+  }
+
+  /**
    * Destroys a version of a key that no row is under.
    *
    * @throws ConflictError for the active version, and for one with rows.

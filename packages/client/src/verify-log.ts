@@ -91,6 +91,8 @@ interface Head {
 
 /** Hashes are computed so many at a time: each says which one it follows. */
 const entriesAtOnce = 500;
+/** Servers that have not learned of a new key may sign with the one before for so long after its first checkpoint. */
+const replacedMsMax = 300_000;
 /** An entry that is older than the newest checkpoint by this much, and not covered by it, was put there later. */
 const latenessMsMax = 3_600_000;
 
@@ -135,6 +137,15 @@ export async function verifyLog(
   return walk.finish();
 }
 
+/** The keys of a tenant's log in the order in which they sign. */
+interface Succession {
+  /** Keys that were introduced, with those that introduced them. */
+  readonly introducedBy: Map<string, string>;
+  /** Until when a key that was replaced may sign. */
+  readonly signsUntil: Map<string, number>;
+  at: number;
+}
+
 class LogWalk {
   readonly #trusted: ReadonlySet<string>;
   /** By tenant, the keys for which checkpoints of trusted ones vouch. */
@@ -142,6 +153,7 @@ class LogWalk {
   readonly #findings: LogFinding[] = [];
   /** By tenant: statements of checkpoints by number, those that were stored elsewhere and those of the log. */
   readonly #kept = new Map<string, Map<number, string>>();
+  readonly #successions = new Map<string, Succession>();
   readonly #last = new Map<string, { seq: number; statement: string | undefined }>();
   readonly #newestAt = new Map<string, number>();
   /** By tenant and stream: heads that checkpoints name, where entries begin, how far they have come. */
@@ -233,10 +245,14 @@ class LogWalk {
       let newest = 0;
       for (const one of kept.keys()) newest = Math.max(newest, one);
       const { seq } = this.#last.get(tenant_id) ?? { seq: 0 };
-      // Collected lines hold no checkpoints.
-      if (seq >= newest || !(this.#begun.has(tenant_id) || seq > 0)) continue;
-      const message = `checkpoints ${seq + 1} to ${newest} are missing, and the newest was kept`;
-      this.#report({ kind: 'truncated', tenant_id, seq: seq + 1, message });
+      if (!this.#begun.has(tenant_id)) {
+        // Streams of which only earlier checkpoints knew could be missing without a trace.
+        const message = 'the export has no beginning, and a checkpoint of the log was kept';
+        this.#report({ kind: 'truncated', tenant_id, seq: 1, message });
+      } else if (seq < newest) {
+        const message = `checkpoints ${seq + 1} to ${newest} are missing, and the newest was kept`;
+        this.#report({ kind: 'truncated', tenant_id, seq: seq + 1, message });
+      }
     }
     let removed = 0;
     for (const { to_seq } of this.#removals.values()) removed += to_seq;
@@ -269,7 +285,27 @@ class LogWalk {
       found('edited', `checkpoint ${seq} is not the one that was kept`);
     }
     this.#last.set(tenant_id, { seq, statement: signed.statement });
+    if (this.#isReplaced(signed.public_key, checkpoint)) {
+      found('forged', `checkpoint ${seq} is signed by a key that had been replaced`);
+    }
     this.#learn(checkpoint);
+  }
+
+  /** Whoever holds a key that was replaced, because it leaked, signs nothing with it any more. */
+  #isReplaced(key: string, { tenant_id, created_at, introduces }: LogStatement): boolean {
+    const known = this.#successions.get(tenant_id);
+    const succession = known ?? { introducedBy: new Map(), signsUntil: new Map(), at: created_at };
+    if (known === undefined) this.#successions.set(tenant_id, succession);
+    const { introducedBy, signsUntil } = succession;
+    const at = Math.max(succession.at, created_at);
+    succession.at = at;
+    const isOver = at > (signsUntil.get(key) ?? Number.POSITIVE_INFINITY);
+    const before = introducedBy.get(key);
+    if (before !== undefined && !signsUntil.has(before)) {
+      signsUntil.set(before, created_at + replacedMsMax);
+    }
+    if (introduces !== undefined) introducedBy.set(introduces, key);
+    return isOver;
   }
 
   #learn({ tenant_id, created_at, heads }: LogStatement): void {
@@ -426,6 +462,10 @@ function entryOf(value: unknown, line: string): Entry | undefined {
     trace_id,
     state,
   } = fields;
+  const { application_id = null, key_id = null, person_id = null, person_name = null } = fields;
+  const { container = null, user_agent = null, forwarded = null } = fields;
+  // Releases that recorded none of these wrote lines without them.
+  const isSourced = 'key_id' in fields;
   const code = `${letterOf(shownLetters, shown)}${letterOf(throughLetters, through)}`;
   const isRead = shown !== undefined || through !== undefined;
   const exact = {
@@ -437,13 +477,16 @@ function entryOf(value: unknown, line: string): Entry | undefined {
     created_at,
     actor_id,
     actor_type,
+    ...(isSourced && { application_id, key_id, person_id, person_name }),
     entity_type,
     entity_id,
     operation,
     message,
     result,
     ...(isRead && { shown, through }),
+    ...(isSourced && { container }),
     origin,
+    ...(isSourced && { user_agent, forwarded }),
     trace_id,
     ...(state !== undefined && { state }),
   };
@@ -455,19 +498,28 @@ function entryOf(value: unknown, line: string): Entry | undefined {
     state !== null &&
     JSON.stringify(exact) === line;
   if (!isForm) return undefined;
+  const who = [actor_type, actor_id, key_id, application_id, person_id, person_name];
   const text = JSON.stringify([
-    actor_id,
-    actor_type,
-    origin,
+    ...(isSourced
+      ? [trimmed(who), trimmed([origin, user_agent, forwarded])]
+      : [actor_id, actor_type, origin]),
     entity_type,
     operation,
     message,
     result,
     isRead ? code : null,
+    ...(isSourced ? [container] : []),
     created_at,
     entity_id,
     trace_id,
     ...(state === undefined ? [] : [state]),
   ]);
   return { tenant_id, stream_id, seq, hash, created_at, text } as Entry;
+}
+
+/** Without the nulls at its end. */
+function trimmed(facts: readonly unknown[]): readonly unknown[] {
+  let end = facts.length;
+  while (end > 0 && facts[end - 1] === null) end -= 1;
+  return facts.slice(0, end);
 }

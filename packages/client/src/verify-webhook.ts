@@ -121,7 +121,8 @@ async function verifySecret(
   body: Uint8Array,
   secret: string,
 ): Promise<number> {
-  if (!secretForm.test(secret)) {
+  const raw = secretForm.test(secret) ? fromBase64(secret.slice('whsec_'.length)) : undefined;
+  if (raw === undefined) {
     throw new ConfigurationError('secret must be the secret of the webhook: whsec_ and base64.');
   }
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map(
@@ -132,7 +133,6 @@ async function verifySecret(
   signed.set(prefix);
   signed.set(body, prefix.length);
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
-  const raw = fromBase64(secret.slice('whsec_'.length)) ?? new Uint8Array();
   const key = await subtle().importKey('raw', raw, algorithm, false, ['verify']);
   for (const signature of signatures.split(' ')) {
     const bytes = signature.startsWith('v1,') ? fromBase64(signature.slice(3)) : undefined;

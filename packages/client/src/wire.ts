@@ -81,6 +81,10 @@ export interface AccessQuestion {
     | 'application:delete'
     | 'session:read'
     | 'session:delete'
+    | 'person:read'
+    | 'person:create'
+    | 'person:update'
+    | 'person:delete'
     | 'proxy:read'
     | 'proxy:create'
     | 'proxy:update'
@@ -106,6 +110,56 @@ export interface AccessQuestion {
   token_id?: string | null | undefined;
   /** The container that is asked about, in the place of a token. */
   container?: string | null | undefined;
+  /** With `rules`, what an update would give the application: the decision after it is explained. */
+  permissions?:
+    | (
+        | 'token:create'
+        | 'token:update'
+        | 'token:read'
+        | 'token:search'
+        | 'token:delete'
+        | 'token:use'
+        | 'proxy:invoke'
+        | 'reactor:invoke'
+        | 'token-intent:create'
+        | 'token-intent:read'
+        | 'token-intent:delete'
+        | 'application:read'
+        | 'application:create'
+        | 'application:update'
+        | 'application:delete'
+        | 'session:read'
+        | 'session:delete'
+        | 'person:read'
+        | 'person:create'
+        | 'person:update'
+        | 'person:delete'
+        | 'proxy:read'
+        | 'proxy:create'
+        | 'proxy:update'
+        | 'proxy:delete'
+        | 'reactor:read'
+        | 'reactor:create'
+        | 'reactor:update'
+        | 'reactor:delete'
+        | 'webhook:read'
+        | 'webhook:create'
+        | 'webhook:update'
+        | 'webhook:delete'
+        | 'keys:read'
+        | 'keys:create'
+        | 'keys:delete'
+        | 'keys:rotate'
+        | 'tenant:read'
+        | 'tenant:update'
+        | 'tenant:delete'
+        | 'log:read'
+        | 'report:read'
+      )[]
+    | null
+    | undefined;
+  /** The rules that an update would give the application. */
+  rules?: AccessRuleRequest[] | null | undefined;
 }
 
 /** An access rule. */
@@ -163,6 +217,14 @@ export interface Application {
   key?: string;
   /** Its keys, without their text. */
   keys: ApplicationKey[];
+  /**
+   * The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for
+   * one label. Other pages can neither use its keys nor show its fields. Only for public
+   * applications; without it, any page can use its keys, and none can show its fields.
+   */
+  origins?: string[];
+  /** How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`. */
+  egress_budget?: EgressBudget;
   /** What is allowed, such as `token:read`. */
   permissions: string[];
   /** Access rules: what is allowed on which tokens, and how data is shown. */
@@ -231,6 +293,10 @@ export interface ApplicationRequest {
         | 'application:delete'
         | 'session:read'
         | 'session:delete'
+        | 'person:read'
+        | 'person:create'
+        | 'person:update'
+        | 'person:delete'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -257,6 +323,14 @@ export interface ApplicationRequest {
     | undefined;
   /** Access rules: what is allowed on which tokens, and how data is shown. */
   rules?: AccessRuleRequest[] | null | undefined;
+  /**
+   * The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for
+   * one label. Other pages can neither use its keys nor show its fields. Only for public
+   * applications; without it, any page can use its keys, and none can show its fields.
+   */
+  origins?: string[] | null | undefined;
+  /** How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`. */
+  egress_budget?: EgressBudget | null | undefined;
   /** False for an application without a first key. */
   create_key?: boolean | null | undefined;
 }
@@ -305,6 +379,10 @@ export interface ApplicationUpdate {
         | 'application:delete'
         | 'session:read'
         | 'session:delete'
+        | 'person:read'
+        | 'person:create'
+        | 'person:update'
+        | 'person:delete'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -331,6 +409,14 @@ export interface ApplicationUpdate {
     | undefined;
   /** Access rules: what is allowed on which tokens, and how data is shown. */
   rules?: AccessRuleRequest[] | null | undefined;
+  /**
+   * The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for
+   * one label. Other pages can neither use its keys nor show its fields. Only for public
+   * applications; without it, any page can use its keys, and none can show its fields.
+   */
+  origins?: string[] | null | undefined;
+  /** How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`. */
+  egress_budget?: EgressBudget | null | undefined;
 }
 
 /** An async react response. */
@@ -448,6 +534,24 @@ export interface ClientCertificate {
   /** The common name of the certificate. */
   subject: string;
   /** When it ends. */
+  expires_at: string;
+}
+
+/** A console session. */
+export interface ConsoleSession {
+  /** Identifies it. */
+  id: string;
+  /** The person who signed in. */
+  person_id: string;
+  /** How the person signed in, such as `link`. */
+  sign_in: string;
+  /** From which network address. */
+  address: string;
+  /** When it was created. */
+  created_at: string;
+  /** When it ends unless it is used before. */
+  idle_at: string;
+  /** When it ends at the latest. */
   expires_at: string;
 }
 
@@ -837,6 +941,14 @@ export interface DeliveryList {
   data: Delivery[];
 }
 
+/** An egress budget. */
+export interface EgressBudget {
+  /** How many values in an hour. */
+  per_hour?: number | undefined;
+  /** How many values in a day. */
+  per_day?: number | undefined;
+}
+
 /** A key by which clients encrypt for the vault. Only the response to its creation has the public key. */
 export interface EncryptionKey {
   /** Identifies it. */
@@ -1140,6 +1252,8 @@ export interface LogEntry {
   operation: string;
   /** The same in words, and whether it was denied. */
   message: string;
+  /** `success`, `denied` or `failed`. */
+  result: string;
   /** How a read showed the data. */
   shown?: 'revealed' | 'masked' | 'redacted';
   /** The operation that showed the data. */
@@ -1154,6 +1268,26 @@ export interface LogEntry {
     | 'replay'
     | 'proxy'
     | 'reactor';
+  /** The application with whose rights it was done; of a session, the one that created it. */
+  application_id?: string;
+  /** The key that was sent. */
+  key_id?: string;
+  /** The session that did it. */
+  session_id?: string;
+  /** The person who used the console. */
+  person_id?: string;
+  /** The name of that person at the time. */
+  person_name?: string;
+  /** Where the token is that it is about. */
+  container?: string;
+  /** The network address of the client. */
+  address?: string;
+  /** The trusted proxies that passed the request on, the nearest to the client first. */
+  forwarded?: string;
+  /** The products that the client names, shortened. A client can claim any. */
+  user_agent?: string;
+  /** The trace id of the request; for a bulk request, followed by a mark of that request. */
+  trace_id?: string;
   /** When it was created. */
   created_at: string;
 }
@@ -1200,6 +1334,42 @@ export interface Permission {
   description: string;
   /** The types of applications that may hold it. */
   application_types: ('public' | 'private' | 'management')[];
+}
+
+/** A person. */
+export interface Person {
+  /** Identifies it. */
+  id: string;
+  /** The tenant that owns it. */
+  tenant_id: string;
+  /** For people, on one line. */
+  name: string;
+  /** The applications as which the person may act, with their permissions and rules. */
+  applications: string[];
+  /** The application that created it. */
+  created_by?: string;
+  /** When it was created. */
+  created_at: string;
+  /** The application that last modified it. */
+  modified_by?: string;
+  /** When it was last modified. */
+  modified_at?: string;
+}
+
+/** A person list. */
+export interface PersonList {
+  /** Where the page is in the list. */
+  pagination: CursorPagination;
+  /** The items of the page. */
+  data: Person[];
+}
+
+/** A person request. */
+export interface PersonRequest {
+  /** As the log names the person. */
+  name: string;
+  /** The applications as which the person may act, with their permissions and rules. */
+  applications: string[];
 }
 
 /** Why a request was refused, or failed (RFC 9457). */
@@ -1545,6 +1715,14 @@ export interface ReplayRequest {
   /** Types of events; all that the webhook asks for unless given. */
   types?:
     | (
+        | 'alert.bin'
+        | 'alert.egress_budget'
+        | 'alert.export'
+        | 'alert.honey_token'
+        | 'alert.new_address'
+        | 'alert.refusals'
+        | 'alert.reveals'
+        | 'alert.stalled'
         | 'application.created'
         | 'application.updated'
         | 'application.deleted'
@@ -1618,6 +1796,10 @@ export interface SessionAuthorization {
         | 'application:delete'
         | 'session:read'
         | 'session:delete'
+        | 'person:read'
+        | 'person:create'
+        | 'person:update'
+        | 'person:delete'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -1646,6 +1828,34 @@ export interface SessionAuthorization {
   rules?: AccessRuleRequest[] | null | undefined;
   /** At most 24 hours ahead; 3 minutes after the creation unless given. */
   expires_at?: string | null | undefined;
+}
+
+/** A sign in link. */
+export interface SignInLink {
+  /** Identifies it. */
+  id: string;
+  /** The person whom the link lets in. */
+  person_id: string;
+  /** The link is the address of the console with `#` and this code behind it. */
+  code: string;
+  /** When the link ends; it also ends when it is used. */
+  expires_at: string;
+}
+
+/** A sign in method. */
+export interface SignInMethod {
+  /** Identifies it. */
+  id: string;
+  /** The person who signs in with it. */
+  person_id: string;
+  /** What it is, such as `passkey`. */
+  kind: string;
+  /** As the person named it. */
+  name: string;
+  /** When it was created. */
+  created_at: string;
+  /** When the last sign-in with it began. */
+  used_at: string;
 }
 
 /** A tenant. */
@@ -1940,6 +2150,14 @@ export interface WebhookRequest {
   notify_email?: string | null | undefined;
   /** Types of events, such as `token.created`. */
   events: (
+    | 'alert.bin'
+    | 'alert.egress_budget'
+    | 'alert.export'
+    | 'alert.honey_token'
+    | 'alert.new_address'
+    | 'alert.refusals'
+    | 'alert.reveals'
+    | 'alert.stalled'
     | 'application.created'
     | 'application.updated'
     | 'application.deleted'
@@ -1987,6 +2205,14 @@ export interface WebhookUpdate {
   notify_email?: string | null | undefined;
   /** Types of events, such as `token.created`. */
   events: (
+    | 'alert.bin'
+    | 'alert.egress_budget'
+    | 'alert.export'
+    | 'alert.honey_token'
+    | 'alert.new_address'
+    | 'alert.refusals'
+    | 'alert.reveals'
+    | 'alert.stalled'
     | 'application.created'
     | 'application.updated'
     | 'application.deleted'
@@ -2260,6 +2486,22 @@ export interface ListLogsQuery {
     | 'proxy'
     | 'reactor'
     | undefined;
+  /** Only entries about what the application or session with this id did. */
+  actor_id?: string | undefined;
+  /** Only entries about what was done with this key. */
+  key_id?: string | undefined;
+  /** Only entries about what this session did. */
+  session_id?: string | undefined;
+  /** Only entries about requests from this network address. */
+  address?: string | undefined;
+  /** Only entries about this operation, such as `delete`. */
+  operation?: string | undefined;
+  /** Only entries with this result. */
+  result?: 'success' | 'denied' | 'failed' | undefined;
+  /** Only entries about tokens in exactly this container. */
+  container?: string | undefined;
+  /** Only entries about the request with this trace id. */
+  trace_id?: string | undefined;
   /** An ISO 8601 date or date-time; entries from then on. */
   start_date?: string | undefined;
   /** An ISO 8601 date or date-time; entries before then. */
@@ -2431,7 +2673,7 @@ export interface Operations {
     body: undefined;
     reply: Application;
   };
-  /** Replace an application's name, permissions and rules. */
+  /** Replace an application's name, permissions and rules, and change its limits. */
   updateApplication: {
     params: { id: string };
     query: undefined;
@@ -2525,6 +2767,76 @@ export interface Operations {
   /** End a session. */
   deleteSession: {
     params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: undefined;
+  };
+  /** Add a person. */
+  createPerson: {
+    params: undefined;
+    query: undefined;
+    body: PersonRequest;
+    reply: Person;
+  };
+  /** List people, newest first. */
+  listPeople: {
+    params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: PersonList;
+  };
+  /** Read a person. */
+  getPerson: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: Person;
+  };
+  /** Replace a person's name and applications. */
+  updatePerson: {
+    params: { id: string };
+    query: undefined;
+    body: PersonRequest;
+    reply: Person;
+  };
+  /** Remove a person, and end all sessions of the person. */
+  deletePerson: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: undefined;
+  };
+  /** Create a link that lets a person in, once and within ten minutes. */
+  createSignInLink: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: SignInLink;
+  };
+  /** List a person's sessions in the console, newest first. */
+  listConsoleSessions: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: ConsoleSession[];
+  };
+  /** End a session in the console. */
+  endConsoleSession: {
+    params: { id: string; sessionId: string };
+    query: undefined;
+    body: undefined;
+    reply: undefined;
+  };
+  /** List with what a person signs in, such as passkeys. */
+  listSignInMethods: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: SignInMethod[];
+  };
+  /** Remove a passkey or another sign-in method, and end the sessions of its person. */
+  deleteSignInMethod: {
+    params: { id: string; methodId: string };
     query: undefined;
     body: undefined;
     reply: undefined;
@@ -2788,6 +3100,20 @@ export interface Operations {
     body: undefined;
     reply: KeyRotation[];
   };
+  /** Pause the rotations that are under way. */
+  pauseTenantKeyRotations: {
+    params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: KeyRotation[];
+  };
+  /** Continue the rotations that are paused. */
+  resumeTenantKeyRotations: {
+    params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: KeyRotation[];
+  };
   /** Destroy a version of a key that has no rows. */
   destroyTenantKey: {
     params: { purpose: string; version: string };
@@ -2880,6 +3206,16 @@ export const operations: Readonly<Record<OperationId, string>> = {
   listSessions: 'GET /sessions management',
   authorizeSession: 'POST /sessions/authorize private',
   deleteSession: 'DELETE /sessions/{id} management',
+  createPerson: 'POST /people management',
+  listPeople: 'GET /people management',
+  getPerson: 'GET /people/{id} management',
+  updatePerson: 'PUT /people/{id} management',
+  deletePerson: 'DELETE /people/{id} management',
+  createSignInLink: 'POST /people/{id}/links management',
+  listConsoleSessions: 'GET /people/{id}/sessions management',
+  endConsoleSession: 'DELETE /people/{id}/sessions/{sessionId} management',
+  listSignInMethods: 'GET /people/{id}/sign-in-methods management',
+  deleteSignInMethod: 'DELETE /people/{id}/sign-in-methods/{methodId} management',
   createProxy: 'POST /proxies management',
   listProxies: 'GET /proxies management',
   getProxy: 'GET /proxies/{id} management',
@@ -2917,6 +3253,8 @@ export const operations: Readonly<Record<OperationId, string>> = {
   listTenantKeys: 'GET /tenants/self/keys management',
   rotateTenantKey: 'POST /tenants/self/keys/rotations management',
   listTenantKeyRotations: 'GET /tenants/self/keys/rotations management',
+  pauseTenantKeyRotations: 'POST /tenants/self/keys/rotations/pause management',
+  resumeTenantKeyRotations: 'POST /tenants/self/keys/rotations/resume management',
   destroyTenantKey: 'DELETE /tenants/self/keys/{purpose}/{version} management',
   getTenant: 'GET /tenants/self management',
   updateTenant: 'PUT /tenants/self management',

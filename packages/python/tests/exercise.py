@@ -8,6 +8,7 @@ import logging
 import pprint
 import sys
 import traceback
+from collections.abc import AsyncIterator
 from io import StringIO
 from typing import Any
 
@@ -22,6 +23,7 @@ from strongroom import (
     NotAVaultError,
     NotFoundError,
     PermissionError,
+    Progress,
     StreamError,
     Strongroom,
     StrongroomError,
@@ -177,12 +179,15 @@ def blocking(given: dict[str, Any]) -> None:
     requests = [{"type": "token", "data": f"value {n}", "metadata": {"of": "import"}} for n in range(40)]
     requests[9] = {"type": "card", "data": {"number": "4242424242424241"}}
     cut = Strongroom(url=url, api_key=given["private_key"], http_client=httpx.Client(transport=Cutting(3, 0)))
-    results = list(cut.tokens.import_(requests, requests_at_once=25))
+    progress: list[Progress] = []
+    results = list(cut.tokens.import_(requests, requests_at_once=25, on_progress=progress.append))
+    assert progress == [Progress(25, 1), Progress(40, 1)], progress
     assert [one.line for one in results] == list(range(1, 41))
     assert [one.line for one in results if one.problem] == [10]
     of_import = {one.id for one in vault.tokens.list(metadata={"of": "import"}, size=100)}
     assert of_import == {one.token.id for one in results if one.token}
-    exported = {one.id for one in vault.tokens.export(metadata={"of": "import"})}
+    exported = {one.id for one in vault.tokens.export(metadata={"of": "import"}, on_progress=progress.append)}
+    assert progress[-1].done == len(exported)
     assert exported == of_import
     cut = Strongroom(url=url, api_key=given["private_key"], http_client=httpx.Client(transport=Cutting(5)))
     broken = failure(lambda: list(cut.tokens.export()))
@@ -195,12 +200,20 @@ def blocking(given: dict[str, Any]) -> None:
     assert response.status_code == 402 and response.json() == {"paid": False}
     unknown = failure(lambda: vault.proxy.request("GET", "/", proxy="a" * 38))
     assert isinstance(unknown, NotFoundError)
+    above = failure(lambda: vault.proxy.request("GET", "/a/../../tokens/python-card", proxy=proxy.key))
+    assert isinstance(above, ConfigurationError)
 
     reactor = admin.reactors.create(name="r", code="module.exports = async (req) => ({ raw: req.args })")
     result = vault.reactors.react(reactor.id, args={"value": SECRET})
     assert result["raw"] == {"value": SECRET} and SECRET not in shown(result)
     assert admin.tenant.usage().token_report.total_tokens > 0
     assert admin.logs.checkpoint().seq >= 1
+    person = admin.people.create(name="Ada", applications=[vault.applications.current().id])
+    assert [one.id for one in admin.people.list() if one.name == "Ada"] == [person.id]
+    link = admin.people.create_link(person.id)
+    assert link.code and link.code not in shown(link)
+    admin.people.delete(person.id)
+    assert admin.tenant.pause_key_rotations() == [] == admin.tenant.resume_key_rotations()
     created_key = admin.applications.create_key(admin.applications.create(
         name="k", type="private", permissions=["token:create"]).id)
     assert created_key.key not in shown(created_key)
@@ -220,8 +233,14 @@ async def not_blocking(given: dict[str, Any]) -> None:
         found = [one.id async for one in vault.tokens.search(query="metadata.of:async")]
         assert len(found) == 5
         requests = [{"type": "token", "data": f"async import {n}"} for n in range(12)]
-        lines = [one.line async for one in vault.tokens.import_(requests, requests_at_once=5)]
-        assert lines == list(range(1, 13))
+
+        async def arriving() -> AsyncIterator[dict[str, Any]]:
+            for request in requests:
+                yield request
+
+        for source in (requests, arriving()):
+            lines = [one.line async for one in vault.tokens.import_(source, requests_at_once=5)]
+            assert lines == list(range(1, 13))
         assert len([one async for one in vault.tokens.export()]) >= 17
         try:
             await vault.tokens.get("no-such-token")
@@ -252,6 +271,9 @@ def webhooks(given: dict[str, Any]) -> list[str]:
     }.items():
         error = failure(lambda: verify_webhook(**{"body": body, "headers": headers, "secret": secret, **change}))
         assert isinstance(error, WebhookSignatureError) and error.code == code, error
+    # A deployment that lost the secret would accept what anybody signs with nothing.
+    empty = failure(lambda: verify_webhook(body=body, headers=headers, secret="whsec_"))
+    assert isinstance(empty, ConfigurationError), empty
     assert issubclass(TimeoutError, ConnectionError)
     return seen
 

@@ -28,6 +28,7 @@ from ._errors import (
 )
 from ._names import API_VERSION
 from ._object import UNSET, Object, Unset
+from ._streams import Progress
 from ._transport import AsyncList, SyncList
 from ._webhooks import verify_webhook
 
@@ -45,6 +46,7 @@ __all__ = [
     "NotFoundError",
     "Object",
     "PermissionError",
+    "Progress",
     "RateLimitError",
     "ServerError",
     "StreamError",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from ._errors import ConfigurationError, StrongroomError
 from ._object import UNSET, Unset
 from ._streams import (
     REQUESTS_AT_ONCE,
+    OnProgress,
     export_tokens,
     export_tokens_async,
     import_tokens,
@@ -30,13 +31,18 @@ class Tokens(resources.SyncTokens):
     """`vault.tokens`: values, and what stands for them."""
 
     def import_(
-        self, requests: Iterable[Mapping[str, Any]], *, requests_at_once: int = REQUESTS_AT_ONCE
+        self,
+        requests: Iterable[Mapping[str, Any]],
+        *,
+        requests_at_once: int = REQUESTS_AT_ONCE,
+        on_progress: OnProgress | None = None,
     ) -> Iterator[ImportResult]:
         """Creates any number of tokens, in parts that are sent again where a connection breaks.
 
-        Each request has the arguments of `create`. A request without an `id` gets a random one.
+        Each request has the arguments of `create`. A request without an `id` gets a random one. `on_progress` is
+        called after each part, before you get its results.
         """
-        return import_tokens(self._transport, requests, requests_at_once)
+        return import_tokens(self._transport, requests, requests_at_once, on_progress)
 
     def export(
         self,
@@ -45,23 +51,29 @@ class Tokens(resources.SyncTokens):
         type: str | Unset = UNSET,
         fingerprint: str | Unset = UNSET,
         metadata: Mapping[str, str] | Unset = UNSET,
+        on_progress: OnProgress | None = None,
     ) -> Iterator[Token]:
         """Every token that the key may read, over one connection. It raises `StreamError` where it is not complete."""
         query = {"container": container, "type": type, "fingerprint": fingerprint, "metadata": metadata}
-        return export_tokens(self._transport, query)
+        return export_tokens(self._transport, query, on_progress)
 
 
 class AsyncTokens(resources.AsyncTokens):
     """`vault.tokens`: values, and what stands for them."""
 
     def import_(
-        self, requests: Iterable[Mapping[str, Any]], *, requests_at_once: int = REQUESTS_AT_ONCE
+        self,
+        requests: AsyncIterable[Mapping[str, Any]] | Iterable[Mapping[str, Any]],
+        *,
+        requests_at_once: int = REQUESTS_AT_ONCE,
+        on_progress: OnProgress | None = None,
     ) -> AsyncIterator[ImportResult]:
         """Creates any number of tokens, in parts that are sent again where a connection breaks.
 
-        Each request has the arguments of `create`. A request without an `id` gets a random one.
+        Each request has the arguments of `create`. A request without an `id` gets a random one. `on_progress` is
+        called after each part, before you get its results.
         """
-        return import_tokens_async(self._transport, requests, requests_at_once)
+        return import_tokens_async(self._transport, requests, requests_at_once, on_progress)
 
     def export(
         self,
@@ -70,10 +82,11 @@ class AsyncTokens(resources.AsyncTokens):
         type: str | Unset = UNSET,
         fingerprint: str | Unset = UNSET,
         metadata: Mapping[str, str] | Unset = UNSET,
+        on_progress: OnProgress | None = None,
     ) -> AsyncIterator[Token]:
         """Every token that the key may read, over one connection. It raises `StreamError` where it is not complete."""
         query = {"container": container, "type": type, "fingerprint": fingerprint, "metadata": metadata}
-        return export_tokens_async(self._transport, query)
+        return export_tokens_async(self._transport, query, on_progress)
 
 
 def _proxy_call(core: Core, url: str, proxy: str | None, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -86,7 +99,13 @@ def _proxy_call(core: Core, url: str, proxy: str | None, headers: Mapping[str, s
             raise ConfigurationError("Give request the option proxy together with a path, or a whole https address.")
         sent[core.header("PROXY-URL")] = f"{parts.scheme}://{parts.netloc}"
     path = parts.path + (f"?{parts.query}" if parts.query else "")
-    return f"{core.url}/proxy{path}", sent
+    address = f"{core.url}/proxy{path}"
+    # A part of the path may come from a stranger, and `..` would lead to the vault's own interface, with the key.
+    base = f"{httpx.URL(core.url).path.rstrip('/')}/proxy"
+    reached = httpx.URL(address).path
+    if reached != base and not reached.startswith(f"{base}/"):
+        raise ConfigurationError("The path of a call must not lead above the destination.")
+    return address, sent
 
 
 def _of_destination(core: Core, response: httpx.Response) -> httpx.Response:
@@ -184,6 +203,7 @@ class Strongroom:
         self.token_intents = resources.SyncTokenIntents(transport)
         self.applications = resources.SyncApplications(transport)
         self.sessions = resources.SyncSessions(transport)
+        self.people = resources.SyncPeople(transport)
         self.proxies = resources.SyncProxies(transport)
         self.proxy = Proxy(transport)
         self.reactors = resources.SyncReactors(transport)
@@ -250,6 +270,7 @@ class AsyncStrongroom:
         self.token_intents = resources.AsyncTokenIntents(transport)
         self.applications = resources.AsyncApplications(transport)
         self.sessions = resources.AsyncSessions(transport)
+        self.people = resources.AsyncPeople(transport)
         self.proxies = resources.AsyncProxies(transport)
         self.proxy = AsyncProxy(transport)
         self.reactors = resources.AsyncReactors(transport)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ._names import NAMES
 
 _SECRETS = frozenset({"data", "key", "secret", "session_key", "nonce", "configuration", "text"})
 _HIDDEN = "[hidden]"
+
+
+def _is_secret(name: str, holder: Mapping[str, Any]) -> bool:
+    """The code of a sign-in link lets in whoever has it; the code of a reactor is no secret."""
+    return name in _SECRETS or (name == "code" and "person_id" in holder)
 
 
 class Unset:
@@ -41,7 +47,7 @@ class Object(dict[str, Any]):
     def __repr__(self) -> str:
         is_page = "pagination" in self
         shown = {
-            name: _HIDDEN if name in _SECRETS and not is_page else value
+            name: _HIDDEN if _is_secret(name, self) and not is_page else value
             for name, value in self.items()
         }
         return repr(shown)

@@ -501,8 +501,10 @@ class SyncApplications(SyncResource):
         *,
         name: str,
         type: Literal["public", "private", "management"],
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
+        origins: builtins.list[str] | None | Unset = UNSET,
+        egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
         create_key: bool | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -515,11 +517,13 @@ class SyncApplications(SyncResource):
             type: `private` for servers, `public` for pages and apps, `management` for administration.
             permissions: What is allowed, such as `token:read`.
             rules: Access rules: what is allowed on which tokens, and how data is shown.
+            origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
+            egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
             create_key: False for an application without a first key.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "create_key": create_key})
+        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "create_key": create_key})
         reply = self._transport.call("createApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -555,22 +559,26 @@ class SyncApplications(SyncResource):
         id: str,
         *,
         name: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
+        origins: builtins.list[str] | None | Unset = UNSET,
+        egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Application:
-        """Replace an application's name, permissions and rules.
+        """Replace an application's name, permissions and rules, and change its limits.
 
             name: For people, on one line.
             permissions: What is allowed, such as `token:read`.
             rules: Access rules: what is allowed on which tokens, and how data is shown.
+            origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
+            egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
 """
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules})
+        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget})
         reply = self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -623,11 +631,13 @@ class SyncApplications(SyncResource):
     def explain(
         self,
         *,
-        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
+        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
         application_id: str | None | Unset = UNSET,
         key_id: str | None | Unset = UNSET,
         token_id: str | None | Unset = UNSET,
         container: str | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
@@ -640,10 +650,12 @@ class SyncApplications(SyncResource):
             key_id: Whose access is explained, in the place of an application.
             token_id: The token that is asked about.
             container: The container that is asked about, in the place of a token.
+            permissions: With `rules`, what an update would give the application: the decision after it is explained.
+            rules: The rules that an update would give the application.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"application_id": application_id, "key_id": key_id, "permission": permission, "token_id": token_id, "container": container})
+        _body: Any = unset_removed({"application_id": application_id, "key_id": key_id, "permission": permission, "token_id": token_id, "container": container, "permissions": permissions, "rules": rules})
         reply = self._transport.call("explainAccess", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.AccessExplanation(reply)
 
@@ -750,8 +762,10 @@ class AsyncApplications(AsyncResource):
         *,
         name: str,
         type: Literal["public", "private", "management"],
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
+        origins: builtins.list[str] | None | Unset = UNSET,
+        egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
         create_key: bool | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -764,11 +778,13 @@ class AsyncApplications(AsyncResource):
             type: `private` for servers, `public` for pages and apps, `management` for administration.
             permissions: What is allowed, such as `token:read`.
             rules: Access rules: what is allowed on which tokens, and how data is shown.
+            origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
+            egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
             create_key: False for an application without a first key.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "create_key": create_key})
+        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "create_key": create_key})
         reply = await self._transport.call("createApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -804,22 +820,26 @@ class AsyncApplications(AsyncResource):
         id: str,
         *,
         name: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
+        origins: builtins.list[str] | None | Unset = UNSET,
+        egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Application:
-        """Replace an application's name, permissions and rules.
+        """Replace an application's name, permissions and rules, and change its limits.
 
             name: For people, on one line.
             permissions: What is allowed, such as `token:read`.
             rules: Access rules: what is allowed on which tokens, and how data is shown.
+            origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
+            egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
 """
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules})
+        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget})
         reply = await self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -872,11 +892,13 @@ class AsyncApplications(AsyncResource):
     async def explain(
         self,
         *,
-        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
+        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
         application_id: str | None | Unset = UNSET,
         key_id: str | None | Unset = UNSET,
         token_id: str | None | Unset = UNSET,
         container: str | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
@@ -889,10 +911,12 @@ class AsyncApplications(AsyncResource):
             key_id: Whose access is explained, in the place of an application.
             token_id: The token that is asked about.
             container: The container that is asked about, in the place of a token.
+            permissions: With `rules`, what an update would give the application: the decision after it is explained.
+            rules: The rules that an update would give the application.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"application_id": application_id, "key_id": key_id, "permission": permission, "token_id": token_id, "container": container})
+        _body: Any = unset_removed({"application_id": application_id, "key_id": key_id, "permission": permission, "token_id": token_id, "container": container, "permissions": permissions, "rules": rules})
         reply = await self._transport.call("explainAccess", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.AccessExplanation(reply)
 
@@ -1012,7 +1036,7 @@ class SyncSessions(SyncResource):
         self,
         *,
         nonce: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         expires_at: str | None | Unset = UNSET,
         timeout: float | None = None,
@@ -1096,7 +1120,7 @@ class AsyncSessions(AsyncResource):
         self,
         *,
         nonce: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         expires_at: str | None | Unset = UNSET,
         timeout: float | None = None,
@@ -1157,6 +1181,338 @@ class AsyncSessions(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         await self._transport.call("deleteSession", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+
+class SyncPeople(SyncResource):
+    """`vault.people`."""
+
+    def create(
+        self,
+        *,
+        name: str,
+        applications: builtins.list[str],
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Person:
+        """Add a person.
+
+            name: As the log names the person.
+            applications: The applications as which the person may act, with their permissions and rules.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"name": name, "applications": applications})
+        reply = self._transport.call("createPerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Person(reply)
+
+    def get(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.Person:
+        """Read a person."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("getPerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.Person(reply)
+
+    def update(
+        self,
+        id: str,
+        *,
+        name: str,
+        applications: builtins.list[str],
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Person:
+        """Replace a person's name and applications.
+
+            name: As the log names the person.
+            applications: The applications as which the person may act, with their permissions and rules.
+"""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"name": name, "applications": applications})
+        reply = self._transport.call("updatePerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Person(reply)
+
+    def delete(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        """Remove a person, and end all sessions of the person."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        self._transport.call("deletePerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+    def list(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> SyncList[models.Person]:
+        """List people, newest first."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+
+        def read_page(start: str | None) -> Any:
+            if start is not None:
+                _query.pop("page", None)
+                _query["start"] = start
+            page = self._transport.call("listPeople", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page["data"] = [models.Person(one) for one in page["data"]]
+            return page
+
+        return SyncList(read_page)
+
+    def create_link(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.SignInLink:
+        """Create a link that lets a person in, once and within ten minutes."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("createSignInLink", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.SignInLink(reply)
+
+    def sessions(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> builtins.list[models.ConsoleSession]:
+        """List a person's sessions in the console, newest first."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("listConsoleSessions", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return [models.ConsoleSession(one) for one in reply]
+
+    def end_session(
+        self,
+        id: str,
+        session_id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        """End a session in the console."""
+        _params: dict[str, str] = {"id": id, "sessionId": session_id}
+        _query: dict[str, Any] = {}
+        self._transport.call("endConsoleSession", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+    def sign_in_methods(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> builtins.list[models.SignInMethod]:
+        """List with what a person signs in, such as passkeys."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("listSignInMethods", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return [models.SignInMethod(one) for one in reply]
+
+    def remove_sign_in_method(
+        self,
+        id: str,
+        method_id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        """Remove a passkey or another sign-in method, and end the sessions of its person."""
+        _params: dict[str, str] = {"id": id, "methodId": method_id}
+        _query: dict[str, Any] = {}
+        self._transport.call("deleteSignInMethod", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+
+class AsyncPeople(AsyncResource):
+    """`vault.people`."""
+
+    async def create(
+        self,
+        *,
+        name: str,
+        applications: builtins.list[str],
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Person:
+        """Add a person.
+
+            name: As the log names the person.
+            applications: The applications as which the person may act, with their permissions and rules.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"name": name, "applications": applications})
+        reply = await self._transport.call("createPerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Person(reply)
+
+    async def get(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.Person:
+        """Read a person."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("getPerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.Person(reply)
+
+    async def update(
+        self,
+        id: str,
+        *,
+        name: str,
+        applications: builtins.list[str],
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Person:
+        """Replace a person's name and applications.
+
+            name: As the log names the person.
+            applications: The applications as which the person may act, with their permissions and rules.
+"""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"name": name, "applications": applications})
+        reply = await self._transport.call("updatePerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Person(reply)
+
+    async def delete(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        """Remove a person, and end all sessions of the person."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        await self._transport.call("deletePerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+    def list(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> AsyncList[models.Person]:
+        """List people, newest first."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+
+        async def read_page(start: str | None) -> Any:
+            if start is not None:
+                _query.pop("page", None)
+                _query["start"] = start
+            page = await self._transport.call("listPeople", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page["data"] = [models.Person(one) for one in page["data"]]
+            return page
+
+        return AsyncList(read_page)
+
+    async def create_link(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.SignInLink:
+        """Create a link that lets a person in, once and within ten minutes."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("createSignInLink", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.SignInLink(reply)
+
+    async def sessions(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> builtins.list[models.ConsoleSession]:
+        """List a person's sessions in the console, newest first."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("listConsoleSessions", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return [models.ConsoleSession(one) for one in reply]
+
+    async def end_session(
+        self,
+        id: str,
+        session_id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        """End a session in the console."""
+        _params: dict[str, str] = {"id": id, "sessionId": session_id}
+        _query: dict[str, Any] = {}
+        await self._transport.call("endConsoleSession", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+    async def sign_in_methods(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> builtins.list[models.SignInMethod]:
+        """List with what a person signs in, such as passkeys."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("listSignInMethods", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return [models.SignInMethod(one) for one in reply]
+
+    async def remove_sign_in_method(
+        self,
+        id: str,
+        method_id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        """Remove a passkey or another sign-in method, and end the sessions of its person."""
+        _params: dict[str, str] = {"id": id, "methodId": method_id}
+        _query: dict[str, Any] = {}
+        await self._transport.call("deleteSignInMethod", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
 
 
 class SyncProxies(SyncResource):
@@ -2067,7 +2423,7 @@ class SyncWebhooks(SyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         timeout: float | None = None,
@@ -2109,7 +2465,7 @@ class SyncWebhooks(SyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         status: Literal["enabled", "disabled"] | None | Unset = UNSET,
@@ -2249,7 +2605,7 @@ class SyncWebhooks(SyncResource):
         *,
         since: str,
         until: str | None | Unset = UNSET,
-        types: builtins.list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
+        types: builtins.list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
         start: str | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -2304,7 +2660,7 @@ class AsyncWebhooks(AsyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         timeout: float | None = None,
@@ -2346,7 +2702,7 @@ class AsyncWebhooks(AsyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         status: Literal["enabled", "disabled"] | None | Unset = UNSET,
@@ -2486,7 +2842,7 @@ class AsyncWebhooks(AsyncResource):
         *,
         since: str,
         until: str | None | Unset = UNSET,
-        types: builtins.list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
+        types: builtins.list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
         start: str | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -2543,6 +2899,14 @@ class SyncLogs(SyncResource):
         entity_id: str | Unset = UNSET,
         shown: Literal["revealed", "masked", "redacted"] | Unset = UNSET,
         through: Literal["get", "list", "search", "detokenize", "export", "create", "update", "replay", "proxy", "reactor"] | Unset = UNSET,
+        actor_id: str | Unset = UNSET,
+        key_id: str | Unset = UNSET,
+        session_id: str | Unset = UNSET,
+        address: str | Unset = UNSET,
+        operation: str | Unset = UNSET,
+        result: Literal["success", "denied", "failed"] | Unset = UNSET,
+        container: str | Unset = UNSET,
+        trace_id: str | Unset = UNSET,
         start_date: str | Unset = UNSET,
         end_date: str | Unset = UNSET,
         page: int | Unset = UNSET,
@@ -2550,7 +2914,6 @@ class SyncLogs(SyncResource):
         start: str | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
-        trace_id: str | None = None,
     ) -> SyncList[models.LogEntry]:
         """List log entries, newest first.
 
@@ -2558,6 +2921,14 @@ class SyncLogs(SyncResource):
             entity_id: Only entries about the thing with this id.
             shown: Only entries of reads that showed the data like this.
             through: Only entries of reads through this operation.
+            actor_id: Only entries about what the application or session with this id did.
+            key_id: Only entries about what was done with this key.
+            session_id: Only entries about what this session did.
+            address: Only entries about requests from this network address.
+            operation: Only entries about this operation, such as `delete`.
+            result: Only entries with this result.
+            container: Only entries about tokens in exactly this container.
+            trace_id: Only entries about the request with this trace id.
             start_date: An ISO 8601 date or date-time; entries from then on.
             end_date: An ISO 8601 date or date-time; entries before then.
             page: The number of the page, from 1.
@@ -2565,13 +2936,13 @@ class SyncLogs(SyncResource):
             start: The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.
 """
         _params: dict[str, str] = {}
-        _query: dict[str, Any] = {"entity_type": entity_type, "entity_id": entity_id, "shown": shown, "through": through, "start_date": start_date, "end_date": end_date, "page": page, "size": size, "start": start}
+        _query: dict[str, Any] = {"entity_type": entity_type, "entity_id": entity_id, "shown": shown, "through": through, "actor_id": actor_id, "key_id": key_id, "session_id": session_id, "address": address, "operation": operation, "result": result, "container": container, "trace_id": trace_id, "start_date": start_date, "end_date": end_date, "page": page, "size": size, "start": start}
 
         def read_page(start: str | None) -> Any:
             if start is not None:
                 _query.pop("page", None)
                 _query["start"] = start
-            page = self._transport.call("listLogs", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page = self._transport.call("listLogs", params=_params, query=_query, timeout=timeout, retries=retries)
             page["data"] = [models.LogEntry(one) for one in page["data"]]
             return page
 
@@ -2614,6 +2985,14 @@ class AsyncLogs(AsyncResource):
         entity_id: str | Unset = UNSET,
         shown: Literal["revealed", "masked", "redacted"] | Unset = UNSET,
         through: Literal["get", "list", "search", "detokenize", "export", "create", "update", "replay", "proxy", "reactor"] | Unset = UNSET,
+        actor_id: str | Unset = UNSET,
+        key_id: str | Unset = UNSET,
+        session_id: str | Unset = UNSET,
+        address: str | Unset = UNSET,
+        operation: str | Unset = UNSET,
+        result: Literal["success", "denied", "failed"] | Unset = UNSET,
+        container: str | Unset = UNSET,
+        trace_id: str | Unset = UNSET,
         start_date: str | Unset = UNSET,
         end_date: str | Unset = UNSET,
         page: int | Unset = UNSET,
@@ -2621,7 +3000,6 @@ class AsyncLogs(AsyncResource):
         start: str | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
-        trace_id: str | None = None,
     ) -> AsyncList[models.LogEntry]:
         """List log entries, newest first.
 
@@ -2629,6 +3007,14 @@ class AsyncLogs(AsyncResource):
             entity_id: Only entries about the thing with this id.
             shown: Only entries of reads that showed the data like this.
             through: Only entries of reads through this operation.
+            actor_id: Only entries about what the application or session with this id did.
+            key_id: Only entries about what was done with this key.
+            session_id: Only entries about what this session did.
+            address: Only entries about requests from this network address.
+            operation: Only entries about this operation, such as `delete`.
+            result: Only entries with this result.
+            container: Only entries about tokens in exactly this container.
+            trace_id: Only entries about the request with this trace id.
             start_date: An ISO 8601 date or date-time; entries from then on.
             end_date: An ISO 8601 date or date-time; entries before then.
             page: The number of the page, from 1.
@@ -2636,13 +3022,13 @@ class AsyncLogs(AsyncResource):
             start: The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.
 """
         _params: dict[str, str] = {}
-        _query: dict[str, Any] = {"entity_type": entity_type, "entity_id": entity_id, "shown": shown, "through": through, "start_date": start_date, "end_date": end_date, "page": page, "size": size, "start": start}
+        _query: dict[str, Any] = {"entity_type": entity_type, "entity_id": entity_id, "shown": shown, "through": through, "actor_id": actor_id, "key_id": key_id, "session_id": session_id, "address": address, "operation": operation, "result": result, "container": container, "trace_id": trace_id, "start_date": start_date, "end_date": end_date, "page": page, "size": size, "start": start}
 
         async def read_page(start: str | None) -> Any:
             if start is not None:
                 _query.pop("page", None)
                 _query["start"] = start
-            page = await self._transport.call("listLogs", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page = await self._transport.call("listLogs", params=_params, query=_query, timeout=timeout, retries=retries)
             page["data"] = [models.LogEntry(one) for one in page["data"]]
             return page
 
@@ -3000,6 +3386,34 @@ class SyncTenant(SyncResource):
         reply = self._transport.call("listTenantKeyRotations", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
         return [models.KeyRotation(one) for one in reply]
 
+    def pause_key_rotations(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> builtins.list[models.KeyRotation]:
+        """Pause the rotations that are under way."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("pauseTenantKeyRotations", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return [models.KeyRotation(one) for one in reply]
+
+    def resume_key_rotations(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> builtins.list[models.KeyRotation]:
+        """Continue the rotations that are paused."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("resumeTenantKeyRotations", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return [models.KeyRotation(one) for one in reply]
+
     def destroy_key(
         self,
         purpose: str,
@@ -3120,6 +3534,34 @@ class AsyncTenant(AsyncResource):
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
         reply = await self._transport.call("listTenantKeyRotations", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return [models.KeyRotation(one) for one in reply]
+
+    async def pause_key_rotations(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> builtins.list[models.KeyRotation]:
+        """Pause the rotations that are under way."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("pauseTenantKeyRotations", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return [models.KeyRotation(one) for one in reply]
+
+    async def resume_key_rotations(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> builtins.list[models.KeyRotation]:
+        """Continue the rotations that are paused."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("resumeTenantKeyRotations", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return [models.KeyRotation(one) for one in reply]
 
     async def destroy_key(

@@ -6,7 +6,8 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -19,6 +20,19 @@ from ._types import ImportResult, Token
 REQUESTS_AT_ONCE = 500
 _CHARACTERS_MAX = 512 * 1024
 _PAUSE = 0.5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an import or an export has come."""
+
+    done: int
+    """Tokens that were received, or requests that have a result."""
+    failed: int = 0
+    """Requests of an import whose result is a problem."""
+
+
+OnProgress = Callable[[Progress], None]
 
 
 class _Part:
@@ -60,19 +74,56 @@ class _Part:
         return self.problem is not None and self.problem.get("status") != 503
 
 
-def _parts(requests: Iterable[Mapping[str, Any]], at_once: int) -> Iterator[_Part]:
-    lines: list[tuple[str, str | None]] = []
-    characters = 0
-    for request in requests:
+class _Parts:
+    """Collects requests until they are enough to be sent."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._lines: list[tuple[str, str | None]] = []
+        self._characters = 0
+
+    def add(self, request: Mapping[str, Any]) -> _Part | None:
+        """The part before this request, where it is full."""
         own_id = str(uuid.uuid4()) if request.get("id") is None else None
         text = json.dumps(dict(request) if own_id is None else {**request, "id": own_id})
-        if lines and (len(lines) >= at_once or characters + len(text) > _CHARACTERS_MAX):
-            yield _Part(lines)
-            lines, characters = [], 0
-        lines.append((text, own_id))
-        characters += len(text)
-    if lines:
-        yield _Part(lines)
+        is_full = len(self._lines) >= self._at_once or self._characters + len(text) > _CHARACTERS_MAX
+        part = self.rest() if self._lines and is_full else None
+        self._lines.append((text, own_id))
+        self._characters += len(text)
+        return part
+
+    def rest(self) -> _Part | None:
+        part = _Part(self._lines) if self._lines else None
+        self._lines, self._characters = [], 0
+        return part
+
+
+def _parts(requests: Iterable[Mapping[str, Any]], at_once: int) -> Iterator[_Part]:
+    parts = _Parts(at_once)
+    for request in requests:
+        part = parts.add(request)
+        if part is not None:
+            yield part
+    last = parts.rest()
+    if last is not None:
+        yield last
+
+
+async def _parts_async(
+    requests: AsyncIterable[Mapping[str, Any]] | Iterable[Mapping[str, Any]], at_once: int
+) -> AsyncIterator[_Part]:
+    if isinstance(requests, Iterable):
+        for part in _parts(requests, at_once):
+            yield part
+        return
+    parts = _Parts(at_once)
+    async for request in requests:
+        full = parts.add(request)
+        if full is not None:
+            yield full
+    last = parts.rest()
+    if last is not None:
+        yield last
 
 
 def _broken_import(done: int, part: _Part, reason: str) -> StreamError:
@@ -86,9 +137,13 @@ def _broken_import(done: int, part: _Part, reason: str) -> StreamError:
 
 
 def import_tokens(
-    transport: SyncTransport, requests: Iterable[Mapping[str, Any]], at_once: int
+    transport: SyncTransport,
+    requests: Iterable[Mapping[str, Any]],
+    at_once: int,
+    on_progress: OnProgress | None,
 ) -> Iterator[ImportResult]:
     done = 0
+    failed = 0
     for part in _parts(requests, at_once):
         attempt = 0
         reason = "The connection was lost."
@@ -112,19 +167,26 @@ def import_tokens(
             part.repeat()
             time.sleep(_PAUSE)
         before = done
+        done += len(part.results)
+        failed += sum(1 for result in part.results if result.problem)
+        if on_progress is not None:
+            on_progress(Progress(done, failed))
         for result in part.results:
             result["line"] += before
-            done += 1
             yield result
         if not part.is_done:
             raise _broken_import(done, part, reason)
 
 
 async def import_tokens_async(
-    transport: AsyncTransport, requests: Iterable[Mapping[str, Any]], at_once: int
+    transport: AsyncTransport,
+    requests: AsyncIterable[Mapping[str, Any]] | Iterable[Mapping[str, Any]],
+    at_once: int,
+    on_progress: OnProgress | None,
 ) -> AsyncIterator[ImportResult]:
     done = 0
-    for part in _parts(requests, at_once):
+    failed = 0
+    async for part in _parts_async(requests, at_once):
         attempt = 0
         reason = "The connection was lost."
         while not part.is_done and attempt <= transport.retries and not part.is_refused():
@@ -147,9 +209,12 @@ async def import_tokens_async(
             part.repeat()
             await asyncio.sleep(_PAUSE)
         before = done
+        done += len(part.results)
+        failed += sum(1 for result in part.results if result.problem)
+        if on_progress is not None:
+            on_progress(Progress(done, failed))
         for result in part.results:
             result["line"] += before
-            done += 1
             yield result
         if not part.is_done:
             raise _broken_import(done, part, reason)
@@ -177,7 +242,9 @@ def _exported(line: str, done: int) -> Token | None:
     raise _broken_export(done, "the vault sent a line that is no token.")
 
 
-def export_tokens(transport: SyncTransport, query: Mapping[str, Any]) -> Iterator[Token]:
+def export_tokens(
+    transport: SyncTransport, query: Mapping[str, Any], on_progress: OnProgress | None
+) -> Iterator[Token]:
     done = 0
     response = transport.open(transport.prepare("exportTokens", query=query))
     try:
@@ -192,6 +259,8 @@ def export_tokens(transport: SyncTransport, query: Mapping[str, Any]) -> Iterato
                 if token is None:
                     return
                 done += 1
+                if on_progress is not None:
+                    on_progress(Progress(done))
                 yield token
                 continue
             raise _broken_export(done, "the connection was lost.")
@@ -200,7 +269,7 @@ def export_tokens(transport: SyncTransport, query: Mapping[str, Any]) -> Iterato
 
 
 async def export_tokens_async(
-    transport: AsyncTransport, query: Mapping[str, Any]
+    transport: AsyncTransport, query: Mapping[str, Any], on_progress: OnProgress | None
 ) -> AsyncIterator[Token]:
     done = 0
     response = await transport.open(transport.prepare("exportTokens", query=query))
@@ -216,6 +285,8 @@ async def export_tokens_async(
                 if token is None:
                     return
                 done += 1
+                if on_progress is not None:
+                    on_progress(Progress(done))
                 yield token
                 continue
             raise _broken_export(done, "the connection was lost.")

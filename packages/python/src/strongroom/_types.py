@@ -77,6 +77,10 @@ class Application(Object):
     key: str | None
     """The text of the first key. Only the response to the creation has it."""
     # ["keys"]: list[ApplicationKey]
+    origins: list[str] | None
+    """The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields."""
+    egress_budget: EgressBudget | None
+    """How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`."""
     permissions: list[str]
     """What is allowed, such as `token:read`."""
     rules: list[AccessRule]
@@ -239,6 +243,25 @@ class ClientCertificate(Object):
     """When it ends."""
 
 
+class ConsoleSession(Object):
+    """`ConsoleSession` of the interface."""
+
+    id: str
+    """Identifies it."""
+    person_id: str
+    """The person who signed in."""
+    sign_in: str
+    """How the person signed in, such as `link`."""
+    address: str
+    """From which network address."""
+    created_at: str
+    """When it was created."""
+    idle_at: str
+    """When it ends unless it is used before."""
+    expires_at: str
+    """When it ends at the latest."""
+
+
 class CreatedLine(Object):
     """The result of one line of the request: the token, or the problem. A line that has only a problem ends a response that could not continue; the lines after the last numbered one were not processed."""
 
@@ -302,6 +325,15 @@ class DeliveryList(Object):
     """Where the page is in the list."""
     data: list[Delivery]
     """The items of the page."""
+
+
+class EgressBudget(Object):
+    """`EgressBudget` of the interface."""
+
+    per_hour: int | None
+    """How many values in an hour."""
+    per_day: int | None
+    """How many values in a day."""
 
 
 class EncryptionKey(Object):
@@ -549,10 +581,32 @@ class LogEntry(Object):
     """What was done, such as `create`."""
     message: str
     """The same in words, and whether it was denied."""
+    result: str
+    """`success`, `denied` or `failed`."""
     shown: Literal["revealed", "masked", "redacted"] | None
     """How a read showed the data."""
     through: Literal["get", "list", "search", "detokenize", "export", "create", "update", "replay", "proxy", "reactor"] | None
     """The operation that showed the data."""
+    application_id: str | None
+    """The application with whose rights it was done; of a session, the one that created it."""
+    key_id: str | None
+    """The key that was sent."""
+    session_id: str | None
+    """The session that did it."""
+    person_id: str | None
+    """The person who used the console."""
+    person_name: str | None
+    """The name of that person at the time."""
+    container: str | None
+    """Where the token is that it is about."""
+    address: str | None
+    """The network address of the client."""
+    forwarded: str | None
+    """The trusted proxies that passed the request on, the nearest to the client first."""
+    user_agent: str | None
+    """The products that the client names, shortened. A client can claim any."""
+    trace_id: str | None
+    """The trace id of the request; for a bulk request, followed by a mark of that request."""
     created_at: str
     """When it was created."""
 
@@ -590,6 +644,36 @@ class Permission(Object):
     """What it allows, in words."""
     application_types: list[Literal["public", "private", "management"]]
     """The types of applications that may hold it."""
+
+
+class Person(Object):
+    """`Person` of the interface."""
+
+    id: str
+    """Identifies it."""
+    tenant_id: str
+    """The tenant that owns it."""
+    name: str
+    """For people, on one line."""
+    applications: list[str]
+    """The applications as which the person may act, with their permissions and rules."""
+    created_by: str | None
+    """The application that created it."""
+    created_at: str
+    """When it was created."""
+    modified_by: str | None
+    """The application that last modified it."""
+    modified_at: str | None
+    """When it was last modified."""
+
+
+class PersonList(Object):
+    """`PersonList` of the interface."""
+
+    pagination: CursorPagination
+    """Where the page is in the list."""
+    data: list[Person]
+    """The items of the page."""
 
 
 class Problem(Object):
@@ -797,6 +881,36 @@ class Session(Object):
     """Authorizes the session, once."""
     expires_at: str
     """When it ends."""
+
+
+class SignInLink(Object):
+    """`SignInLink` of the interface."""
+
+    id: str
+    """Identifies it."""
+    person_id: str
+    """The person whom the link lets in."""
+    code: str
+    """The link is the address of the console with `#` and this code behind it."""
+    expires_at: str
+    """When the link ends; it also ends when it is used."""
+
+
+class SignInMethod(Object):
+    """`SignInMethod` of the interface."""
+
+    id: str
+    """Identifies it."""
+    person_id: str
+    """The person who signs in with it."""
+    kind: str
+    """What it is, such as `passkey`."""
+    name: str
+    """As the person named it."""
+    created_at: str
+    """When it was created."""
+    used_at: str
+    """When the last sign-in with it began."""
 
 
 class Tenant(Object):
@@ -1021,9 +1135,11 @@ class AccessQuestionParam(TypedDict, total=False):
 
     application_id: str | None
     key_id: str | None
-    permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]
+    permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]
     token_id: str | None
     container: str | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    rules: list[AccessRuleRequestParam] | None
 
 
 class AccessRuleRequestParam(TypedDict, total=False):
@@ -1042,8 +1158,10 @@ class ApplicationRequestParam(TypedDict, total=False):
 
     name: str
     type: Literal["public", "private", "management"]
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
+    origins: list[str] | None
+    egress_budget: EgressBudgetParam | None
     create_key: bool | None
 
 
@@ -1051,8 +1169,10 @@ class ApplicationUpdateParam(TypedDict, total=False):
     """`ApplicationUpdate` of the interface, as an argument."""
 
     name: str
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
+    origins: list[str] | None
+    egress_budget: EgressBudgetParam | None
 
 
 class BankDataParam(TypedDict, total=False):
@@ -1294,6 +1414,13 @@ class CreateUsBankRoutingNumberTokenIntentParam(TypedDict, total=False):
     data: str
 
 
+class EgressBudgetParam(TypedDict, total=False):
+    """`EgressBudget` of the interface, as an argument."""
+
+    per_hour: int
+    per_day: int
+
+
 class EncryptionKeyRequestParam(TypedDict, total=False):
     """`EncryptionKeyRequest` of the interface, as an argument."""
 
@@ -1314,6 +1441,13 @@ class NetworkTokenDataParam(TypedDict, total=False):
     expiration_month: int | str | None
     expiration_year: int | str | None
     cvc: str | None
+
+
+class PersonRequestParam(TypedDict, total=False):
+    """`PersonRequest` of the interface, as an argument."""
+
+    name: str
+    applications: list[str]
 
 
 class ProxyApplicationParam(TypedDict, total=False):
@@ -1405,7 +1539,7 @@ class ReplayRequestParam(TypedDict, total=False):
 
     since: str
     until: str | None
-    types: list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None
+    types: list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None
     start: str | None
 
 
@@ -1413,7 +1547,7 @@ class SessionAuthorizationParam(TypedDict, total=False):
     """`SessionAuthorization` of the interface, as an argument."""
 
     nonce: str
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
     expires_at: str | None
 
@@ -1461,7 +1595,7 @@ class WebhookRequestParam(TypedDict, total=False):
     name: str
     url: str
     notify_email: str | None
-    events: list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
+    events: list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
     ordered: bool | None
 
 
@@ -1471,6 +1605,6 @@ class WebhookUpdateParam(TypedDict, total=False):
     name: str
     url: str
     notify_email: str | None
-    events: list[Literal["application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
+    events: list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
     ordered: bool | None
     status: Literal["enabled", "disabled"] | None
