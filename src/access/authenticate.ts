@@ -80,7 +80,7 @@ export function createAuthentication({
     if (stored === undefined) return undefined;
     const { tenant_id, key_id } = stored;
     let key: RefusedKey = { tenant_id, key_id };
-    const tenant = await tenants.find(tenant_id);
+    const tenant = await tenants.findForRequest(tenant_id);
     if (tenant === undefined) {
       const altered = (await tenants.row(tenant_id)) !== undefined;
       return altered ? { key, flaw: 'altered' } : { key };
@@ -126,7 +126,9 @@ export function createAuthentication({
   async function refuse(origin: Origin, key?: RefusedKey, flaw?: KeyFlaw): Promise<never> {
     await onFailure(origin, key, flaw);
     await attempts.count(origin.address);
-    throw new VaultError('unauthenticated', { public: 'A valid API key is required.' });
+    throw new VaultError('unauthenticated', {
+      public: 'Send a valid API key in the header SVC-API-KEY.',
+    });
   }
 
   /** A string that cannot be a key costs no look-up. */
@@ -152,7 +154,7 @@ export function createAuthentication({
     if (principal === undefined || hasEnded(principal, clock.now())) {
       return refuse(origin, principal?.key ?? loaded?.key, loaded?.flaw);
     }
-    const tenant = await tenants.find(principal.key.tenant_id);
+    const tenant = await tenants.findForRequest(principal.key.tenant_id);
     if (tenant === undefined) return refuse(origin, principal.key);
     const caller = callerBy(principal, tenant, origin);
     if (known) return caller;
@@ -167,13 +169,15 @@ export function createAuthentication({
 }
 
 function callerBy(principal: Principal, tenant: Tenant, origin: Origin): Caller {
-  const { kind, policy, authorizer } = principal;
+  const { kind, policy, authorizer, spenders, origins } = principal;
   return authenticated({
     ...credentialOf(principal.key),
     tenant,
     kind,
     policy,
     ...(authorizer && { authorizer }),
+    spenders,
+    ...(origins && { pageOrigins: origins }),
     origin,
   });
 }

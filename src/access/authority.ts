@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict';
 import type { Instant } from '../base/clock.ts';
 import type { ApplicationId, KeyId } from '../base/ids.ts';
-import { type Caller, type Credential, withRights } from '../rules/caller.ts';
+import { type Caller, type Credential, spenderOf, withRights } from '../rules/caller.ts';
 import type { HolderKind } from '../rules/permissions.ts';
-import { covers, type Policy, policyOf } from '../rules/policy.ts';
+import { covers, type Policy, policyOf, showingAtMost } from '../rules/policy.ts';
 import { provenRow } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
+import type { Spender } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import { accessOf, keyIdsOf } from './applications/row.ts';
+import { accessOf, keyIdsOf, originsOf } from './applications/row.ts';
+import { rolesOf } from './people/row.ts';
 
 /** What a credential may do now. */
 export interface StandingAuthority {
@@ -18,13 +20,17 @@ export interface StandingAuthority {
   readonly policy: Policy;
   /** For a session: the policy of the application that authorized it. */
   readonly authorizer?: Policy;
+  /** Of the pages that may send the credential, where the application lists any. */
+  readonly origins?: readonly string[] | undefined;
+  /** For a session: whose budgets it spends. */
+  readonly spenders?: readonly Spender[];
   /** For a session, when it ends by itself. */
   readonly expiresAt: Instant | undefined;
 }
 
 /** The row that has ended, and with it every right that derives from it. */
 export interface EndedAuthority {
-  readonly ended: 'application' | 'key' | 'proxy' | 'session';
+  readonly ended: 'application' | 'key' | 'person' | 'proxy' | 'session';
 }
 
 /** False also for a session that may do nothing, because it is not authorized or no longer is. */
@@ -42,6 +48,8 @@ const nothing = policyOf({ permissions: [], rules: [] });
  * lent rights, are decided by their holders.
  *
  * - a key derives from its application, which must still name the key;
+ * - a person derives from a session that has not ended, from the row of the person, which must still name the
+ *   application, and from that application;
  * - a session derives from its own row, until it expires, and from the key and the application that created it;
  * - the rights of a session derive from the key and the application that authorized it, for as long as that
  *   application could still grant them.
@@ -54,7 +62,7 @@ const nothing = policyOf({ permissions: [], rules: [] });
 export async function authorityOf(
   store: Pick<Store, 'get'>,
   tenant: Tenant,
-  { credential, now }: { readonly credential: Credential; readonly now: Instant },
+  { credential, now }: CredentialNow,
 ): Promise<StandingAuthority | EndedAuthority> {
   const { session: session_id, anonymous } = credential;
   assert(anonymous === undefined, 'the authority of a caller without a key is that of its proxy');
@@ -62,8 +70,12 @@ export async function authorityOf(
     const application = await applicationOf(store, tenant, credential.application);
     if (application === undefined) return { ended: 'application' };
     if (!hasKey(application, credential.key)) return { ended: 'key' };
+    if (credential.signedIn && !(await mayActAs(store, tenant, { credential, now }))) {
+      return { ended: 'person' };
+    }
     const policy = policyOf(accessOf(application));
-    return { kind: application.type, policy, expiresAt: undefined };
+    const origins = originsOf(application);
+    return { kind: application.type, policy, origins, expiresAt: undefined };
   }
   const key = { tenant_id: tenant.id, session_id };
   const session = await provenRow(store, tenant, { table: 'sessions', key });
@@ -72,7 +84,9 @@ export async function authorityOf(
   if (creator === undefined) return { ended: 'application' };
   if (!namesKey(creator, session.created_by_key)) return { ended: 'key' };
   const granted = await grantedTo(store, tenant, session);
-  return { kind: 'session', ...granted, expiresAt: session.expires_at };
+  const origins = originsOf(creator);
+  const spenders = spendersOf(session);
+  return { kind: 'session', ...granted, spenders, origins, expiresAt: session.expires_at };
 }
 
 export interface CallerLookup {
@@ -100,7 +114,15 @@ export async function callerNow(
   if ('ended' in authority) return undefined;
   // A proxy that requires no key may have no application; its callers then had no rights from the beginning.
   if (authority.policy.size === 0 && caller.policy.size > 0) return undefined;
-  return withRights(caller, authority);
+  return withRights(caller, { ...authority, policy: policyFor(caller, authority.policy) });
+}
+
+/** A person sees or sends no value unmasked without a reason, which is in the log next to what was shown. */
+export function policyFor(
+  { signedIn, origin }: Pick<Caller, 'signedIn' | 'origin'>,
+  policy: Policy,
+): Policy {
+  return signedIn && origin.reason === undefined ? showingAtMost(policy, 'mask') : policy;
 }
 
 /**
@@ -118,6 +140,30 @@ export async function authorityLentBy(
   return { kind: row.type, policy: policyOf(accessOf(row)), expiresAt: undefined };
 }
 
+interface CredentialNow {
+  readonly credential: Credential;
+  readonly now: Instant;
+}
+
+async function mayActAs(
+  store: Pick<Store, 'get'>,
+  tenant: Tenant,
+  { credential: { application, signedIn }, now }: CredentialNow,
+): Promise<boolean> {
+  const tenant_id = tenant.id;
+  const session = signedIn && {
+    table: 'console_sessions' as const,
+    key: { tenant_id, secret_hash: signedIn.secretHash },
+  };
+  const row = session && (await provenRow(store, tenant, session));
+  if (!row || row.person_id !== signedIn.id || row.idle_at <= now || row.expires_at <= now) {
+    return false;
+  }
+  const key = { tenant_id, person_id: row.person_id };
+  const stored = await provenRow(store, tenant, { table: 'people', key });
+  return stored !== undefined && rolesOf(stored).includes(application);
+}
+
 /** The rights granted to the session, for as long as the granting application exists and could still grant them. */
 async function grantedTo(
   store: Pick<Store, 'get'>,
@@ -131,6 +177,14 @@ async function grantedTo(
   const authorizer = policyOf(accessOf(application));
   const policy = policyOf(accessOf(session));
   return covers(authorizer, policy) ? { policy, authorizer } : unauthorized;
+}
+
+/** The keys by which it was created and authorized: neither reveals more through sessions than by itself. */
+function spendersOf(session: Row<'sessions'>): readonly Spender[] {
+  const { application_id, created_by_key, authorized_by, authorized_by_key } = session;
+  const creator = spenderOf({ application: application_id, key: created_by_key ?? undefined });
+  if (authorized_by === null) return [creator];
+  return [spenderOf({ application: authorized_by, key: authorized_by_key ?? undefined }), creator];
 }
 
 async function applicationOf(

@@ -2,17 +2,21 @@
 import { type Clock, minute } from '../base/clock.ts';
 import { networkOf } from '../base/network.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import { failedAuthenticationEntry, type RefusedKey } from '../rules/anonymous-entries.ts';
+import {
+  failedAuthenticationEntry,
+  type RefusedConsoleSession,
+  type RefusedKey,
+} from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
 import type { Store } from '../store/store.ts';
 
 /** The row of a key is not as the vault wrote it: an attacker has write access to the database. */
 export type KeyFlaw = 'altered';
 
-/** @param key that was presented, if it is stored. */
+/** @param key that was presented, or the session of the console, if it is stored. */
 export type OnFailedAuthentication = (
   origin: Origin,
-  key: RefusedKey | undefined,
+  key: RefusedKey | RefusedConsoleSession | undefined,
   flaw?: KeyFlaw,
 ) => Promise<void>;
 

@@ -1,4 +1,5 @@
 /** Failed authentication is limited by address. The limit does not affect callers with a valid key. */
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, second } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { createKeyedMutex } from '../base/keyed-mutex.ts';
@@ -25,6 +26,12 @@ export interface FailedAttempts {
   lookUp<R>(address: string, task: () => Promise<R>): Promise<R>;
 }
 
+/** Attempts under a limit that can change while they are counted. */
+export interface AdjustableAttempts extends FailedAttempts {
+  /** An equal limit goes on counting; another one begins at zero. */
+  setLimit(limit: FailureLimit | undefined): void;
+}
+
 export const unlimitedAttempts: FailedAttempts = {
   count: async () => undefined,
   lookUp: (_address, task) => task(),
@@ -37,7 +44,21 @@ export const unlimitedAttempts: FailedAttempts = {
 export function createFailedAttempts(
   limit: FailureLimit | undefined,
   clock: Clock,
-): FailedAttempts {
+): AdjustableAttempts {
+  let inForce = limit;
+  let current = attemptsUnder(limit, clock);
+  return {
+    count: (address) => current.count(address),
+    lookUp: (address, task) => current.lookUp(address, task),
+    setLimit: (next) => {
+      if (isDeepStrictEqual(next, inForce)) return;
+      inForce = next;
+      current = attemptsUnder(next, clock);
+    },
+  };
+}
+
+function attemptsUnder(limit: FailureLimit | undefined, clock: Clock): FailedAttempts {
   if (limit === undefined) return unlimitedAttempts;
   const failures = new WindowCounter(
     { ...limit, blockMs: 0, keysMax: networksMax, sharesOverflow: true },

@@ -147,6 +147,11 @@ const accessQuestion = object(
       nullable(container),
       'The container that is asked about, in the place of a token.',
     ),
+    permissions: attribute(
+      accessRequest.permissions,
+      'With `rules`, what an update would give the application: the decision after it is explained.',
+    ),
+    rules: attribute(accessRequest.rules, 'The rules that an update would give the application.'),
   },
   { ...strict, title: 'AccessQuestion' },
 );

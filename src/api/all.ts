@@ -22,6 +22,7 @@ import { clientKeys } from './client-keys.ts';
 import type { OpenOperation, Resource, Section } from './declaration/operation.ts';
 import { enrichments } from './enrichments.ts';
 import { logs } from './logs.ts';
+import { people } from './people.ts';
 import { proxies } from './proxies.ts';
 import { reactors } from './reactors.ts';
 import { type ServiceTools, serviceOperations } from './service.ts';
@@ -66,6 +67,7 @@ const resources: readonly Resource<ApiTools & Enrichments>[] = [
   enrichments,
   applications,
   sessions,
+  people,
   proxies,
   reactors,
   clientKeys,

@@ -15,6 +15,8 @@ import {
   listApplications,
   updateApplication,
 } from '../access/applications/resource.ts';
+import { egressBudgetMax } from '../access/applications/row.ts';
+import { originsMax } from '../rules/page-origins.ts';
 import { create, read, remove } from '../rules/stored-resource.ts';
 import type { Explaining } from '../tokens/explain-access.ts';
 import {
@@ -26,10 +28,11 @@ import {
   permissionsAndTemplates,
 } from './access.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
-import { attribute, object } from './declaration/shape.ts';
+import { attribute, documented, object } from './declaration/shape.ts';
 import {
   byId,
   filters,
+  line,
   name,
   nullable,
   offsetPage,
@@ -44,6 +47,29 @@ import {
 
 const { id, tenant_id, created_by, created_at, modified_by, modified_at } = shared;
 
+const originsMeaning =
+  'The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. ' +
+  'Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can ' +
+  'use its keys, and none can show its fields.';
+
+const originsRequest = attribute(
+  nullable(documented(Type.Array(line({ maxLength: 300 })), { maxItems: originsMax })),
+  originsMeaning,
+);
+
+const valuesMax = Type.Integer({ minimum: 1, maximum: egressBudgetMax });
+
+const budgetShape = object(
+  {
+    per_hour: attribute(Type.Optional(valuesMax), 'How many values in an hour.'),
+    per_day: attribute(Type.Optional(valuesMax), 'How many values in a day.'),
+  },
+  { ...strict, title: 'EgressBudget' },
+);
+
+const budgetMeaning =
+  'How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.';
+
 const applicationRequest = object(
   {
     name,
@@ -52,6 +78,8 @@ const applicationRequest = object(
       '`private` for servers, `public` for pages and apps, `management` for administration.',
     ),
     ...accessRequest,
+    origins: originsRequest,
+    egress_budget: attribute(nullable(budgetShape), budgetMeaning),
     create_key: attribute(
       nullable(Type.Boolean()),
       'False for an application without a first key.',
@@ -61,7 +89,12 @@ const applicationRequest = object(
 );
 
 const applicationUpdate = object(
-  { name, ...accessRequest },
+  {
+    name,
+    ...accessRequest,
+    origins: originsRequest,
+    egress_budget: attribute(nullable(budgetShape), budgetMeaning),
+  },
   { ...strict, title: 'ApplicationUpdate' },
 );
 
@@ -93,6 +126,8 @@ const application = object(
       'The text of the first key. Only the response to the creation has it.',
     ),
     keys: attribute(Type.Array(applicationKey), 'Its keys, without their text.'),
+    origins: attribute(Type.Optional(Type.Array(text)), originsMeaning),
+    egress_budget: attribute(Type.Optional(budgetShape), budgetMeaning),
     ...access,
     created_by: Type.Optional(created_by),
     created_at,
@@ -190,8 +225,10 @@ export const applications: Resource<
         id: 'updateApplication',
         method: 'PUT',
         path: '/applications/:id',
-        summary: "Replace an application's name, permissions and rules",
-        description: 'Permissions and rules that are absent are taken away.',
+        summary: "Replace an application's name, permissions and rules, and change its limits",
+        description:
+          'Permissions and rules that are absent are taken away. Origins and an egress budget stay unless the ' +
+          'request has others, or null.',
         permission: 'application:update',
         params: byId,
         body: applicationUpdate,

@@ -13,6 +13,8 @@ const { tenant_id, created_at } = shared;
 const shown = Type.Optional(Type.Enum([...shownWords]));
 const through = Type.Optional(Type.Enum([...throughWords]));
 
+const results = ['success', 'denied', 'failed'] as const;
+
 const logEntry = object(
   {
     tenant_id,
@@ -22,8 +24,31 @@ const logEntry = object(
     entity_id: attribute(text, 'The id of what it is about.'),
     operation: attribute(text, 'What was done, such as `create`.'),
     message: attribute(text, 'The same in words, and whether it was denied.'),
+    result: attribute(text, '`success`, `denied` or `failed`.'),
     shown: attribute(shown, 'How a read showed the data.'),
     through: attribute(through, 'The operation that showed the data.'),
+    application_id: attribute(
+      Type.Optional(uuid),
+      'The application with whose rights it was done; of a session, the one that created it.',
+    ),
+    key_id: attribute(Type.Optional(uuid), 'The key that was sent.'),
+    session_id: attribute(Type.Optional(uuid), 'The session that did it.'),
+    person_id: attribute(Type.Optional(text), 'The person who used the console.'),
+    person_name: attribute(Type.Optional(text), 'The name of that person at the time.'),
+    container: attribute(Type.Optional(text), 'Where the token is that it is about.'),
+    address: attribute(Type.Optional(text), 'The network address of the client.'),
+    forwarded: attribute(
+      Type.Optional(text),
+      'The trusted proxies that passed the request on, the nearest to the client first.',
+    ),
+    user_agent: attribute(
+      Type.Optional(text),
+      'The products that the client names, shortened. A client can claim any.',
+    ),
+    trace_id: attribute(
+      Type.Optional(text),
+      'The trace id of the request; for a bulk request, followed by a mark of that request.',
+    ),
     created_at,
   },
   { title: 'LogEntry' },
@@ -43,6 +68,35 @@ const logQuery = object(
     ),
     shown: attribute(shown, 'Only entries of reads that showed the data like this.'),
     through: attribute(through, 'Only entries of reads through this operation.'),
+    actor_id: attribute(
+      Type.Optional(line({ maxLength: 50 })),
+      'Only entries about what the application or session with this id did.',
+    ),
+    key_id: attribute(
+      Type.Optional(line({ maxLength: 50 })),
+      'Only entries about what was done with this key.',
+    ),
+    session_id: attribute(
+      Type.Optional(line({ maxLength: 50 })),
+      'Only entries about what this session did.',
+    ),
+    address: attribute(
+      Type.Optional(line({ maxLength: 45 })),
+      'Only entries about requests from this network address.',
+    ),
+    operation: attribute(
+      Type.Optional(line({ maxLength: 50 })),
+      'Only entries about this operation, such as `delete`.',
+    ),
+    result: attribute(Type.Optional(Type.Enum([...results])), 'Only entries with this result.'),
+    container: attribute(
+      Type.Optional(line({ maxLength: 400 })),
+      'Only entries about tokens in exactly this container.',
+    ),
+    trace_id: attribute(
+      Type.Optional(line({ maxLength: 120 })),
+      'Only entries about the request with this trace id.',
+    ),
     start_date: attribute(date, 'An ISO 8601 date or date-time; entries from then on.'),
     end_date: attribute(date, 'An ISO 8601 date or date-time; entries before then.'),
     ...pageQuery,

@@ -1,14 +1,18 @@
 /** The service itself, for clients without a key: probes, the description of the interface, metrics, one public key. */
 
 import type { SigningPairs } from '../access/keyrings/signing-pairs.ts';
-import { type Clock, second } from '../base/clock.ts';
+import { second } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
 import type { Exposition, Metrics } from '../base/telemetry/metrics.ts';
+import type { OpenBrowserFiles } from '../browser/files.ts';
+import { FixedBody } from '../http/protocol/fixed-body.ts';
 import { jsonMediaType } from '../http/protocol/request-context.ts';
 import { sha256 } from '../keys/digest.ts';
-import type { Store } from '../store/store.ts';
+import { assetOperations } from './assets.ts';
 import type { OpenOperation, Section } from './declaration/operation.ts';
+import { type FieldsTools, fieldsOperations } from './fields.ts';
+import { referencePage } from './reference-page.ts';
 
 /** The input of the description of the interface. */
 export interface DescribedApi {
@@ -20,26 +24,13 @@ export interface DescribedApi {
   readonly version: string;
 }
 
-/** Both forms of the description: the OpenAPI document, and the page that is made from it. */
-export interface Description {
-  readonly document: object;
-  page(): DescriptionPage;
-}
-
-export interface DescriptionPage {
-  readonly html: string;
-  readonly contentSecurityPolicy: string;
-}
-
-export interface ServiceTools extends Pick<DescribedApi, 'headerPrefix' | 'version'> {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly signingPairs: Pick<SigningPairs, 'publicKey'>;
+export interface ServiceTools extends FieldsTools {
+  readonly signingPairs: Pick<SigningPairs, 'publicKey' | 'own'>;
   readonly metrics: Metrics;
   /** Whether metrics are shown here; otherwise they have an address of their own. */
   readonly showsMetrics: boolean;
-  /** Loads the modules of the description on the first request for it, so that no start waits for them. */
-  readonly describe: (api: DescribedApi) => Promise<Description>;
+  /** The OpenAPI document. Loads its modules on the first request for it, so that no start waits for them. */
+  readonly describe: (api: DescribedApi) => Promise<object>;
 }
 
 const textAs = (mediaType: string) => ({ mediaType, schema: { type: 'string' } });
@@ -59,7 +50,11 @@ export function serviceOperations(
   const operations: readonly OpenOperation[] = [
     ...healthOperations(tools),
     ...webhookKeyOperations(tools),
-    ...descriptionOperations(() => tools.describe({ ...tools, sections, open: operations })),
+    ...assetOperations(tools.browserFiles),
+    ...fieldsOperations(tools),
+    ...descriptionOperations(tools.browserFiles, () =>
+      tools.describe({ ...tools, sections, open: operations }),
+    ),
     ...(showsMetrics ? [metricsOperation(metrics)] : []),
   ];
   return operations;
@@ -160,33 +155,30 @@ export function healthOperations({
   ];
 }
 
-function descriptionOperations(make: () => Promise<Description>): readonly OpenOperation[] {
-  let description: Promise<Description> | undefined;
-  const describe = () => {
-    description ??= make();
-    return description;
-  };
+function descriptionOperations(
+  browserFiles: OpenBrowserFiles,
+  describe: () => Promise<object>,
+): readonly OpenOperation[] {
   return [
     {
       id: 'getDescription',
       path: '/openapi.json',
-      summary: 'This interface as an OpenAPI document',
+      summary: 'Read this interface as an OpenAPI document',
       replies: { 200: jsonOf({ type: 'object' }), 304: undefined },
       isLimited: true,
-      handle: keptReply(async () => {
-        const { document } = await describe();
-        return { text: JSON.stringify(document), mediaType: jsonMediaType };
-      }),
+      handle: keptReply(async () => ({
+        text: JSON.stringify(await describe()),
+        mediaType: jsonMediaType,
+      })),
     },
     {
       id: 'getReference',
       path: '/docs',
-      summary: 'This interface as a page',
+      summary: 'Read this interface as a page',
       replies: { 200: textAs('text/html'), 304: undefined },
       isLimited: true,
       handle: keptReply(async () => {
-        const { html, contentSecurityPolicy } = (await describe()).page();
-        const headers = { 'content-security-policy': contentSecurityPolicy };
+        const { html, headers } = referencePage(await browserFiles());
         return { text: html, mediaType: 'text/html; charset=utf-8', headers };
       }),
     },
@@ -195,8 +187,7 @@ function descriptionOperations(make: () => Promise<Description>): readonly OpenO
 
 /** Made once, and never again while the process runs. */
 interface DescriptionReply {
-  readonly body: Uint8Array;
-  readonly etag: string;
+  readonly body: FixedBody;
   readonly mediaType: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -211,10 +202,16 @@ function keptReply(make: () => Promise<DescriptionText>): OpenOperation['handle'
   let stored: Promise<DescriptionReply> | undefined;
   return async () => {
     stored ??= make().then(({ text, mediaType, headers = {} }) => {
-      const body = Buffer.from(text);
-      return { body, etag: `"${sha256(text).toString('base64url')}"`, mediaType, headers };
+      const tag = sha256(text).toString('base64url');
+      return { body: new FixedBody(Buffer.from(text), tag), mediaType, headers };
     });
-    return { status: 200, ...(await stored) };
+    try {
+      return { status: 200, ...(await stored) };
+    } catch (error) {
+      // Files that could not be read may be there for the next request.
+      stored = undefined;
+      throw error;
+    }
   };
 }
 

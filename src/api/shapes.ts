@@ -88,7 +88,7 @@ export const filters = {
     'Only these; repeat it for several.',
   ),
   name: attribute(
-    Type.Optional(Type.String({ maxLength: 200 })),
+    Type.Optional(line({ maxLength: 200 })),
     'Only of this name; `*` stands for any text.',
   ),
 };

@@ -6,6 +6,7 @@ import {
   beginRotation,
   type KeyRotating,
   listRotations,
+  pauseRotations,
 } from '../access/key-rotations/rotation.ts';
 import { rotatedPurposes } from '../store/key-tables.ts';
 import { operation, type Resource } from './declaration/operation.ts';
@@ -118,6 +119,28 @@ export const tenantKeysResource: Resource<KeyRotating> = {
       reply: { status: 200, body: Type.Array(rotation) },
       example: { reply: [{ purpose: 'data', state: 'waiting' }] },
       handle: ({ caller }) => listRotations(tools, caller),
+    }),
+    operation({
+      id: 'pauseTenantKeyRotations',
+      method: 'POST',
+      path: '/tenants/self/keys/rotations/pause',
+      summary: 'Pause the rotations that are under way',
+      description:
+        'Servers follow within a few seconds. A paused rotation is complete in each row, so requests do not notice it.',
+      permission: 'keys:rotate',
+      reply: { status: 200, body: Type.Array(rotation) },
+      example: { reply: [{ purpose: 'data', state: 'paused' }] },
+      handle: ({ caller }) => pauseRotations(tools, caller, true),
+    }),
+    operation({
+      id: 'resumeTenantKeyRotations',
+      method: 'POST',
+      path: '/tenants/self/keys/rotations/resume',
+      summary: 'Continue the rotations that are paused',
+      permission: 'keys:rotate',
+      reply: { status: 200, body: Type.Array(rotation) },
+      example: { reply: [{ purpose: 'data', state: 'waiting' }] },
+      handle: ({ caller }) => pauseRotations(tools, caller, false),
     }),
     operation({
       id: 'destroyTenantKey',

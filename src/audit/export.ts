@@ -3,7 +3,7 @@ import { write as writeDescriptor } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { second } from '../base/clock.ts';
+import { type Clock, type Instant, second } from '../base/clock.ts';
 import type { ChainedEntry } from '../store/log-chain/entries.ts';
 import { formatEntry } from './records.ts';
 
@@ -15,6 +15,8 @@ export interface LogExport {
   readonly take: (entries: readonly ChainedEntry[]) => void;
   /** Characters that wait to be written. */
   readonly waiting: () => number;
+  /** Since when lines could not be written; `undefined` if the last ones were. */
+  readonly failingSince: () => Instant | undefined;
   /** Waits briefly for queued lines; lines that cannot be written by then are lost to the export. */
   close(): Promise<void>;
 }
@@ -24,6 +26,7 @@ export interface LogExportOptions {
   /** So many lines were not written and will not be. */
   readonly onLost: (count: number) => void;
   readonly pause: (ms: number) => Promise<unknown>;
+  readonly clock: Clock;
 }
 
 /** Lines that wait for a slow collector; what comes on top of them is lost to it, not to the log. */
@@ -31,11 +34,14 @@ export const queuedCharactersMax = 16 * 1024 * 1024;
 const retryMs = second;
 const closeMsMax = 5 * second;
 
-export function createLogExport({ write, onLost, pause }: LogExportOptions): LogExport {
+export function createLogExport({ write, onLost, pause, clock }: LogExportOptions): LogExport {
   let queue: string[] = [];
   let characters = 0;
   let running: Promise<void> | undefined;
   let closing = false;
+  let failingSince: Instant | undefined;
+  /** While a collector reads nothing, a write neither ends nor fails. */
+  let writingSince: Instant | undefined;
 
   async function run(): Promise<void> {
     while (queue.length > 0) {
@@ -44,8 +50,11 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
       queue = [];
       characters = 0;
       try {
+        writingSince = clock.now();
         await write(lines.join(''));
+        failingSince = undefined;
       } catch {
+        failingSince ??= writingSince;
         if (closing) {
           onLost(lines.length);
           continue;
@@ -56,6 +65,7 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
       }
     }
     running = undefined;
+    writingSince = undefined;
   }
 
   return {
@@ -75,6 +85,7 @@ export function createLogExport({ write, onLost, pause }: LogExportOptions): Log
       if (queue.length > 0) running ??= run();
     },
     waiting: () => characters,
+    failingSince: () => failingSince ?? writingSince,
     close: async () => {
       closing = true;
       await Promise.race([running, pause(closeMsMax)]);

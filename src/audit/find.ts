@@ -5,12 +5,12 @@ import type { TenantId } from '../base/ids.ts';
 import { createPause } from '../base/pauses.ts';
 import {
   blockMax,
+  earlierSearchedFacts,
   type LogBlock,
   openBlock,
-  termOfId,
-  termOfShown,
-  termOfThrough,
-  termOfType,
+  type SearchedFact,
+  termOf,
+  tracePart,
 } from '../store/log-chain/block.ts';
 import { disclosureOf, type Shown, type Through } from '../store/log-chain/disclosure.ts';
 import type { PlacedEntry } from '../store/log-chain/entries.ts';
@@ -26,6 +26,16 @@ export interface LogFilter {
   readonly entity_id: string | undefined;
   readonly shown?: Shown | undefined;
   readonly through?: Through | undefined;
+  readonly actor_id?: string | undefined;
+  /** The key that was sent. */
+  readonly key_id?: string | undefined;
+  readonly session_id?: string | undefined;
+  readonly address?: string | undefined;
+  readonly operation?: string | undefined;
+  readonly result?: string | undefined;
+  readonly container?: string | undefined;
+  /** Without the mark of a bulk request. */
+  readonly trace_id?: string | undefined;
   /** Inclusive. */
   readonly oldest: Instant;
   /** Exclusive. */
@@ -64,7 +74,8 @@ export async function findLogs(
   search: LogSearch,
 ): Promise<PlacedEntry[]> {
   const range = rangeOf(search);
-  const read = range.terms.length === 0 ? store.select : store.scan;
+  const isFiltered = range.terms.length > 0 || range.laterTerms.length > 0;
+  const read = isFiltered ? store.scan : store.select;
   const pause = createPause();
   let found: PlacedEntry[] = [];
   /** Newest first, and no more of them than the list can still have. */
@@ -100,20 +111,43 @@ type BlockRange = Omit<BlockSearch, 'after' | 'limit'>;
 
 /** The blocks that may hold matching entries. */
 function rangeOf(search: LogSearch): BlockRange {
-  const { tenant, entity_type, entity_id, shown, through, oldest, until, after } = search;
-  const terms = [
-    ...(entity_id === undefined ? [] : [termOfId(entity_id)]),
-    ...(entity_type === undefined ? [] : [termOfType(entity_type)]),
-    ...(shown === undefined ? [] : [termOfShown(shown)]),
-    ...(through === undefined ? [] : [termOfThrough(through)]),
-  ];
+  const { tenant, oldest, until, after } = search;
+  const wanted = searchedFacts(search);
+  const termsWhere = (isEarlier: boolean) =>
+    wanted
+      .filter(([fact]) => earlierSearchedFacts.has(fact) === isEarlier)
+      .map(([fact, text]) => termOf(fact, text));
+  const terms = termsWhere(true);
+  const laterTerms = termsWhere(false);
   const newest = Math.min(after?.[0] ?? latestInstant, (until ?? latestInstant) - 1);
   if (newest >= latestInstant - 1) {
-    return { tenant, terms, from: oldest, to: undefined, endBy: undefined };
+    return { tenant, terms, laterTerms, from: oldest, to: undefined, endBy: undefined };
   }
   const to = parseInstant(Math.max(0, newest));
   const endBy = parseInstant(Math.min(to + blockMax.spanMs, latestInstant));
-  return { tenant, terms, from: oldest, to, endBy };
+  return { tenant, terms, laterTerms, from: oldest, to, endBy };
+}
+
+/** What the search names, by the terms that blocks have. */
+function searchedFacts(search: LogFilter): (readonly [SearchedFact, string])[] {
+  const { entity_type, entity_id, shown, through, key_id, address } = search;
+  const { operation, result, container, trace_id, actor_id, session_id } = search;
+  const facts = [
+    ['entity_id', entity_id],
+    ['entity_type', entity_type],
+    ['shown', shown],
+    ['through', through],
+    ['actor_id', actor_id],
+    ['actor_id', session_id],
+    ['key_id', key_id],
+    ['address', address],
+    ['operation', operation],
+    // Nearly every block has entries of what succeeded, and no term for it.
+    ['result', result === 'success' ? undefined : result],
+    ['container', container],
+    ['trace_id', trace_id],
+  ] as const;
+  return facts.flatMap(([fact, text]) => (text === undefined ? [] : [[fact, text] as const]));
 }
 
 function entriesOf(block: LogBlock): readonly PlacedEntry[] {
@@ -126,16 +160,40 @@ function entriesOf(block: LogBlock): readonly PlacedEntry[] {
 }
 
 function matches(entry: PlacedEntry, search: LogSearch): boolean {
-  const { entity_type, entity_id, oldest, until, after, where = () => true } = search;
+  const { oldest, until, after, where = () => true } = search;
   return (
     entry.created_at >= oldest &&
     (until === undefined || entry.created_at < until) &&
-    (entity_type === undefined || entry.entity_type === entity_type) &&
-    (entity_id === undefined || entry.entity_id === entity_id) &&
+    isAbout(entry, search) &&
     isDisclosure(entry, search) &&
     (after === undefined || compare(logPositionOf(entry), after) < 0) &&
     where(entry)
   );
+}
+
+/** True for an entry with these facts; those that the search does not name match anything. */
+function isAbout(entry: PlacedEntry, search: LogFilter): boolean {
+  const { entity_type, entity_id, actor_id, key_id, session_id } = search;
+  const { address, operation, result, container, trace_id } = search;
+  const is = (wanted: string | undefined, found: string | null | undefined) =>
+    wanted === undefined || wanted === found;
+  return (
+    is(entity_type, entry.entity_type) &&
+    is(entity_id, entry.entity_id) &&
+    is(actor_id, entry.actor_id) &&
+    is(key_id, entry.source?.key_id) &&
+    is(session_id, sessionOf(entry)) &&
+    is(address, entry.origin) &&
+    is(operation, entry.operation) &&
+    is(result, entry.result) &&
+    is(container, entry.container) &&
+    is(trace_id, entry.trace_id === null ? null : tracePart(entry.trace_id))
+  );
+}
+
+/** The session that did it. */
+export function sessionOf({ actor_type, actor_id }: PlacedEntry): string | null {
+  return actor_type === 'session' ? actor_id : null;
 }
 
 /** True for an entry with this disclosure; attributes that the search does not name match anything. */

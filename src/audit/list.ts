@@ -1,6 +1,7 @@
 /** Reading the audit log. */
 
 import { type Clock, type Instant, minute, parseInstant } from '../base/clock.ts';
+import { parseContainer } from '../base/container.ts';
 import { formatTimestamp, parseExpiry } from '../base/dates.ts';
 import { invalid } from '../base/errors.ts';
 import { ExpiringMap } from '../base/expiring-map.ts';
@@ -12,13 +13,21 @@ import type { Tenant } from '../rules/tenant.ts';
 import { disclosureOf, type Shown, type Through } from '../store/log-chain/disclosure.ts';
 import type { PlacedEntry } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
-import { findLogs, type LogPosition, logPositionOf } from './find.ts';
+import { findLogs, type LogPosition, logPositionOf, sessionOf } from './find.ts';
 
 export interface LogQuery {
   readonly entity_type?: string;
   readonly entity_id?: string;
   readonly shown?: Shown;
   readonly through?: Through;
+  readonly actor_id?: string;
+  readonly key_id?: string;
+  readonly session_id?: string;
+  readonly address?: string;
+  readonly operation?: string;
+  readonly result?: string;
+  readonly container?: string;
+  readonly trace_id?: string;
   /** Inclusive. */
   readonly start_date?: string;
   /** Exclusive. */
@@ -64,12 +73,14 @@ export function createPageEnds(clock: Clock): PageEnds {
 export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): Decide {
   const { store, clock, pageEnds } = tools;
   const { tenant } = caller;
-  const { entity_type, entity_id, shown, through, size = sizeDefault } = query;
-  const from = readDate(query.start_date, 'start_date');
-  const until = readDate(query.end_date, 'end_date');
+  const { start_date, end_date, start, page: _page, size = sizeDefault, ...facts } = query;
+  const from = readDate(start_date, 'start_date');
+  const until = readDate(end_date, 'end_date');
+  const { entity_type, entity_id } = facts;
+  const wanted = { ...facts, entity_type, entity_id, container: readContainer(facts.container) };
   const cursorKey = tenant.keyring.secret('cursor');
-  const list = `GET /logs ${JSON.stringify([entity_type, entity_id, from, until, shown, through])}`;
-  const cursor = query.start === undefined ? undefined : readCursor(cursorKey, list, query.start);
+  const list = `GET /logs ${JSON.stringify([from, until, Object.entries(wanted).sort()])}`;
+  const cursor = start === undefined ? undefined : readCursor(cursorKey, list, start);
   const page = cursor ? undefined : (query.page ?? 1);
   const pageKey = (number: number) => `${caller.application} ${size} ${number} ${list}`;
   return async () => {
@@ -77,7 +88,7 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
     const oldest = parseInstant(Math.max(from ?? 0, oldestReadable(tenant, now)));
     const after = cursor ?? (page && page > 1 ? await pageEnds.get(pageKey(page)) : undefined);
     const skip = after || page === undefined ? 0 : (page - 1) * size;
-    const filter = { tenant: tenant.id, entity_type, entity_id, shown, through, oldest, until };
+    const filter = { ...wanted, tenant: tenant.id, oldest, until };
     const entries = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
     const listed = entries.slice(0, size);
     const last = listed.at(-1);
@@ -139,18 +150,39 @@ function readDate(text: string | undefined, path: string): Instant | undefined {
   return date.at;
 }
 
-function viewLog(entry: PlacedEntry): object {
+function readContainer(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const container = parseContainer(text);
+  if (container === undefined)
+    throw invalid('container', 'must be a container, such as /pci/high/');
+  return container;
+}
+
+/** What the log says of one entry, to whoever may read it. What is not known is absent. */
+export function viewLog(entry: PlacedEntry): object {
   const { tenant_id, actor_id, actor_type, entity_type, entity_id, operation, message } = entry;
-  const { disclosure } = entry;
+  const { disclosure, source, result, container, origin, trace_id } = entry;
+  const application = actor_type === 'application' ? actor_id : source?.application_id;
+  const details = {
+    actor_id,
+    application_id: application,
+    session_id: sessionOf(entry),
+    ...source,
+    ...(application && { application_id: application }),
+    container,
+    address: origin,
+    trace_id,
+  };
   return {
     tenant_id,
-    ...(actor_id !== null && { actor_id }),
     actor_type,
     entity_type,
     entity_id,
     operation,
     message,
+    result,
     ...(disclosure !== null && disclosureOf(disclosure)),
+    ...Object.fromEntries(Object.entries(details).filter(([, value]) => value != null)),
     created_at: formatTimestamp(entry.created_at),
   };
 }

@@ -13,7 +13,7 @@ import { changesExplainedRows } from '../store/row-states.ts';
 import { createGrowth, type GrowthTools } from './growth.ts';
 
 export interface ProvingTools extends GrowthTools {
-  readonly tenants: Pick<Tenants, 'find' | 'known' | 'keyringOf'>;
+  readonly tenants: Pick<Tenants, 'findForRequest' | 'known' | 'keyringOf'>;
 }
 
 /**
@@ -27,7 +27,12 @@ export function proving({ tenants, ...growing }: ProvingTools): CommitStep {
   async function proverOf(tenant: TenantId, change: Change): Promise<Prover | undefined> {
     const made = change.insert?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
     if (made) return proverIn(tenant, await tenants.keyringOf(made));
-    const found = await tenants.find(tenant);
+    // A tenant that comes from another vault is not served here before its row has the keys of this one.
+    const coming = change.replace?.tenants?.find(({ tenant_id }) => tenant_id === tenant);
+    if (coming && coming.away_until !== null) {
+      return proverIn(tenant, await tenants.keyringOf(coming));
+    }
+    const found = await tenants.findForRequest(tenant);
     return found && proverWith(found);
   }
 
@@ -93,7 +98,7 @@ function proverIn(tenant_id: TenantId, keyring: Keyring): Prover {
 
 function tenantGone(): VaultError {
   return new VaultError('unauthenticated', {
-    public: 'A valid API key is required.',
+    public: 'Send a valid API key in the header SVC-API-KEY.',
     internal: 'the tenant was deleted or altered before its change was committed',
   });
 }

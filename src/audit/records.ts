@@ -3,7 +3,7 @@ import { parseUuid, type TenantId } from '../base/ids.ts';
 import { isObject } from '../base/json.ts';
 import { chainBlock, type LogBlock } from '../store/log-chain/block.ts';
 import { codeOf, type Disclosure, disclosureOf } from '../store/log-chain/disclosure.ts';
-import { type ChainedEntry, streamSeed } from '../store/log-chain/entries.ts';
+import { type ChainedEntry, type EntrySource, streamSeed } from '../store/log-chain/entries.ts';
 import type { AlteredBlock } from '../store/queries/logs.ts';
 import { openRemoval, type Signed } from './statements.ts';
 
@@ -69,20 +69,34 @@ export function formatEntry(entry: ChainedEntry): string {
     created_at: entry.created_at,
     actor_id: entry.actor_id,
     actor_type: entry.actor_type,
+    ...(entry.source && whoOf(entry.source)),
     entity_type: entry.entity_type,
     entity_id: entry.entity_id,
     operation: entry.operation,
     message: entry.message,
     result: entry.result,
     ...(entry.disclosure !== null && disclosureOf(entry.disclosure)),
+    ...(entry.source && { container: entry.container }),
     origin: entry.origin,
+    ...(entry.source && whereOf(entry.source)),
     trace_id: entry.trace_id,
     ...(entry.state !== null && { state: entry.state }),
   };
   return `${JSON.stringify(line)}\n`;
 }
 
+const whoOf = ({ application_id, key_id, person_id, person_name }: EntrySource) => ({
+  application_id,
+  key_id,
+  person_id,
+  person_name,
+});
+
+const whereOf = ({ user_agent, forwarded }: EntrySource) => ({ user_agent, forwarded });
+
 const lineMembers = 15;
+/** Of an entry with a source, and of its container. */
+const sourceMembers = 7;
 const disclosureMembers = 2;
 
 /**
@@ -107,10 +121,19 @@ function recordOf(value: Readonly<Record<string, unknown>>): LineRecord | undefi
   if (kind === 'entry') {
     const { state = null, shown, through } = value;
     const isShown = shown !== undefined || through !== undefined;
-    const members = lineMembers + (state === null ? 0 : 1) + (isShown ? disclosureMembers : 0);
+    const isSourced = 'key_id' in value;
+    const members =
+      lineMembers +
+      (state === null ? 0 : 1) +
+      (isShown ? disclosureMembers : 0) +
+      (isSourced ? sourceMembers : 0);
     const whole = Object.keys(value).length === members;
     const disclosure = isShown ? codeOf({ shown, through } as Disclosure) : null;
-    const entry = { ...value, disclosure, state } as unknown as ChainedEntry;
+    const source = isSourced
+      ? { ...whoOf(value as unknown as EntrySource), ...whereOf(value as unknown as EntrySource) }
+      : null;
+    const { container = null } = value;
+    const entry = { ...value, disclosure, source, container, state } as unknown as ChainedEntry;
     return whole ? { kind: 'entries', entries: [entry] } : undefined;
   }
   if (kind === 'removal' || kind === 'checkpoint') {

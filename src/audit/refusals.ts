@@ -1,6 +1,7 @@
 /** Refusals are logged. A caller who repeats one adds to the log at most once a second. */
 import { type Clock, second } from '../base/clock.ts';
 import { reasonOf as errorReasonOf } from '../base/errors.ts';
+import { networkOf } from '../base/network.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Change } from '../store/change.ts';
 import type { CommitStep } from '../store/commit/steps.ts';
@@ -61,7 +62,7 @@ export function createRefusals({ store, clock, log }: RefusalsOptions): Refusals
   let flushing: Promise<void> = Promise.resolve();
 
   function placeOf(entry: LogEntry): { windows: Windows; key: string; entry: LogEntry } {
-    const caller = `${entry.tenant_id} ${entry.actor_id}`;
+    const caller = `${entry.tenant_id} ${callerOf(entry)}`;
     const windows = callers.get(caller) ?? new Map<string, RefusalWindow>();
     callers.set(caller, windows);
     const key = reasonOf(entry);
@@ -216,10 +217,19 @@ function tally(entries: Change['entries']): RefusalTally[] {
   if (entries.length === 1) return [{ entry: entries[0], times: 1 }];
   const tallies = new Map<string | number, RefusalTally>();
   for (const [at, entry] of entries.entries()) {
-    const key = entry.result === 'success' ? at : `${entry.actor_id} ${reasonOf(entry)}`;
+    const key = entry.result === 'success' ? at : `${callerOf(entry)} ${reasonOf(entry)}`;
     tallies.set(key, { entry, times: (tallies.get(key)?.times ?? 0) + 1 });
   }
   return [...tallies.values()];
+}
+
+/**
+ * Refusals of different keys, or of one key from different networks, stay apart: whoever investigates asks for both.
+ * Within a network of IPv6, one client can have any number of addresses.
+ */
+function callerOf({ actor_id, source, origin }: LogEntry): string {
+  const network = origin === null ? '' : networkOf(origin);
+  return `${actor_id} ${source?.key_id ?? ''} ${network}`;
 }
 
 /** The same caller, refused again in the same way for the same thing. */

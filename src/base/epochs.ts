@@ -4,7 +4,7 @@
  */
 
 const names = [
-  /** Commits of the embedded engine: a snapshot that began before the latest commit does not include it. */
+  /** Groups of commits. A snapshot of the embedded engine that began before the latest commit does not include it. */
   'commits',
   /** Commits that revoked access of a key, an application, or a tenant, or changed its permissions. */
   'access',

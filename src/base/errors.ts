@@ -14,6 +14,7 @@ export const errorKinds = {
   invalid_proxy_request: { status: 400, title: 'Invalid proxy request' },
   unauthenticated: { status: 401, title: 'Unauthorized' },
   forbidden: { status: 403, title: 'Forbidden' },
+  reauthentication_required: { status: 403, title: 'Reauthentication Required' },
   not_found: { status: 404, title: 'Not Found' },
   method_not_allowed: { status: 405, title: 'Method Not Allowed' },
   request_timeout: { status: 408, title: 'Request Timeout' },

@@ -41,6 +41,12 @@ export class ExpiringMap<K, V> {
     return undefined;
   }
 
+  /** The entries that are not too old. */
+  *entries(): Generator<readonly [K, V]> {
+    this.#enterEpoch();
+    for (const [key, entry] of this.#entries) if (this.#isFresh(entry)) yield [key, entry.value];
+  }
+
   reading(): ReadMoment {
     this.#enterEpoch();
     return { at: this.#options.clock.now(), forgotten: this.#forgotten };

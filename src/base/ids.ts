@@ -16,6 +16,10 @@ export type ReactorRunId = Brand<string, 'ReactorRunId'>;
 export type WebhookId = Brand<string, 'WebhookId'>;
 export type EventId = Brand<string, 'EventId'>;
 export type DeliveryId = Brand<string, 'DeliveryId'>;
+export type PersonId = Brand<string, 'PersonId'>;
+export type ConsoleSessionId = Brand<string, 'ConsoleSessionId'>;
+export type ConsoleLinkId = Brand<string, 'ConsoleLinkId'>;
+export type SignInMethodId = Brand<string, 'SignInMethodId'>;
 
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -54,7 +58,10 @@ export function parseUuid<
     | SessionId
     | WebhookId
     | EventId
-    | DeliveryId,
+    | DeliveryId
+    | PersonId
+    | ConsoleSessionId
+    | SignInMethodId,
 >(text: string): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
@@ -75,7 +82,11 @@ export function newUuid<
     | ClientKeyId
     | ReactorId
     | ReactorRunId
-    | WebhookId,
+    | WebhookId
+    | PersonId
+    | ConsoleSessionId
+    | ConsoleLinkId
+    | SignInMethodId,
 >(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

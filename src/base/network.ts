@@ -77,3 +77,10 @@ export function isNetwork(text: string): boolean {
   const bitsFit = bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= bitsMax);
   return isIP(address) !== 0 && bitsFit && rest.length === 0;
 }
+
+/** True for an address of this machine itself. */
+export function isLoopback(address: string): boolean {
+  return (
+    address === '::1' || (isIP(networkOf(address)) === 4 && networkOf(address).startsWith('127.'))
+  );
+}

@@ -29,6 +29,25 @@ export interface WindowState {
   readonly isFirstRefusal: boolean;
 }
 
+export interface Wanted {
+  readonly times: number;
+  readonly max: number;
+}
+
+/** What became of an attempt to take from a window. */
+export interface Taken {
+  readonly isTaken: boolean;
+  /** How much of the window is used now. */
+  readonly used: number;
+  /** Names the window, for giving back. */
+  readonly endsAt: number;
+  readonly resetMs: number;
+}
+
+export interface GivenBack extends Pick<Taken, 'endsAt'> {
+  readonly times: number;
+}
+
 interface KeyWindow {
   readonly count: number;
   readonly endsAt: number;
@@ -74,6 +93,28 @@ export class WindowCounter {
     const count = Math.min(before + times, this.#limit.requests + 1);
     this.#put(counted, { count, endsAt: now + state.resetMs });
     return state;
+  }
+
+  /** Counts these, or none of them if the key would then have more than `max`. */
+  take(key: string, { times, max }: Wanted): Taken {
+    const now = this.#now();
+    const { count: before, endsAt } = this.#windowOf(key, now);
+    const isTaken = before + times <= max;
+    const used = isTaken ? before + times : before;
+    if (isTaken) {
+      this.#forget(key);
+      if (this.size >= this.#limit.keysMax) this.#makeRoom(now);
+      this.#put(key, { count: used, endsAt });
+    }
+    return { isTaken, used, endsAt, resetMs: endsAt - now };
+  }
+
+  /** Undoes what was taken, unless its window has ended. */
+  giveBack(key: string, { times, endsAt }: GivenBack): void {
+    const known = this.#windowOf(key, this.#now());
+    if (known.endsAt !== endsAt || known.count < times) return;
+    this.#forget(key);
+    this.#put(key, { count: known.count - times, endsAt });
   }
 
   /** Returns what `count` would return, without counting. */

@@ -1,8 +1,20 @@
 /** The command line: one row per command. */
 import { type CommandTable, nameIn, type Selected } from './program.ts';
+import { resourceCommands } from './resources/table.ts';
 import { UsageError } from './terminal/command.ts';
 import { explain } from './terminal/failure.ts';
 import type { Terminal } from './terminal/terminal.ts';
+
+/** Commands that a running vault executes, for callers who have a key of it. */
+const ofResources: CommandTable = Object.fromEntries(
+  Object.entries(resourceCommands).map(([name, row]) => [
+    name,
+    {
+      title: row.title,
+      load: async () => (await import('./resources/command.ts')).resourceCommand(row),
+    },
+  ]),
+);
 
 /** By the words that select them. */
 export const commands: CommandTable = {
@@ -24,7 +36,11 @@ export const commands: CommandTable = {
   },
   'database copy': {
     title: 'copy a whole vault to an empty place on either engine',
-    load: async () => (await import('./backup/copy.ts')).databaseCopy,
+    load: async () => (await import('./copy/copy.ts')).databaseCopy,
+  },
+  'database migrate': {
+    title: 'bring the database to this release, without serving',
+    load: async () => (await import('./database.ts')).databaseMigrate,
   },
   'database distribute': {
     title: 'spread the tables over the servers of a Citus database',
@@ -69,6 +85,46 @@ export const commands: CommandTable = {
   'key delete': {
     title: 'delete a key',
     load: async () => (await import('./key.ts')).keyDelete,
+  },
+  'person link': {
+    title: 'print a link that signs in to the console',
+    load: async () => (await import('./person.ts')).personLink,
+  },
+  'person add': {
+    title: 'add a person who may use the console',
+    load: async () => (await import('./person.ts')).personAdd,
+  },
+  'person list': {
+    title: 'list the people who may use the console',
+    load: async () => (await import('./person.ts')).personList,
+  },
+  'person remove': {
+    title: 'remove a person, and end their sessions',
+    load: async () => (await import('./person.ts')).personRemove,
+  },
+  'person sessions': {
+    title: 'list sessions in the console, or end one',
+    load: async () => (await import('./person.ts')).personSessions,
+  },
+  'token honey': {
+    title: 'raise an alert when a token is used',
+    load: async () => (await import('./token-honey.ts')).tokenHoney,
+  },
+  'person methods': {
+    title: 'list or remove the passkeys of a person',
+    load: async () => (await import('./person.ts')).personMethods,
+  },
+  'key find': {
+    title: 'find out whose key it is',
+    load: async () => (await import('./key-find.ts')).keyFind,
+  },
+  'key revoke': {
+    title: 'end a key, with the sessions that came from it',
+    load: async () => (await import('./key-find.ts')).keyRevoke,
+  },
+  incident: {
+    title: 'report what a key was used for',
+    load: async () => (await import('./incident.ts')).incidentCommand,
   },
   'keys rotate root': {
     title: 'replace the root key',
@@ -122,17 +178,50 @@ export const commands: CommandTable = {
     title: 'prove that the audit log is as it was written',
     load: async () => (await import('./logs/verify.ts')).logsVerify,
   },
+  'logs list': {
+    title: 'list entries of the audit log',
+    load: async () => (await import('./logs/read.ts')).logsList,
+  },
+  'logs who': {
+    title: 'show who did something with a token',
+    load: async () => (await import('./logs/read.ts')).logsWho,
+  },
+  'logs what': {
+    title: 'show what was done with a key',
+    load: async () => (await import('./logs/read.ts')).logsWhat,
+  },
+  'logs follow': {
+    title: 'print entries of the audit log as they are written',
+    load: async () => (await import('./logs/read.ts')).logsFollow,
+  },
   'logs export': {
     title: 'write the audit log to a file',
     load: async () => (await import('./logs/export.ts')).logsExport,
   },
+  login: {
+    title: 'store the address of a vault and a key for it',
+    load: async () => (await import('./resources/login.ts')).login,
+  },
+  logout: {
+    title: 'remove a stored profile with its key',
+    load: async () => (await import('./resources/login.ts')).logout,
+  },
+  'profile list': {
+    title: 'list the stored profiles',
+    load: async () => (await import('./resources/login.ts')).profileList,
+  },
+  'profile use': {
+    title: 'use another stored profile',
+    load: async () => (await import('./resources/login.ts')).profileUse,
+  },
+  ...ofResources,
   import: {
     title: 'create tokens from a file',
-    load: async () => (await import('./import.ts')).importCommand,
+    load: async () => (await import('./bulk/import.ts')).importCommand,
   },
   export: {
     title: 'write tokens to a file',
-    load: async () => (await import('./export.ts')).exportCommand,
+    load: async () => (await import('./bulk/export.ts')).exportCommand,
   },
   'reactor run': {
     title: 'run the code of a reactor on this machine',

@@ -8,10 +8,16 @@ interface Word {
   readonly title: string;
 }
 
+interface CompletedFlag extends Word {
+  readonly takesText: boolean;
+  /** The values that it can have, if that is a short list. */
+  readonly choices: readonly string[];
+}
+
 interface Completed {
   readonly name: string;
   readonly title: string;
-  readonly flags: readonly (Word & { readonly takesText: boolean })[];
+  readonly flags: readonly CompletedFlag[];
   readonly choices: readonly string[];
 }
 
@@ -50,14 +56,24 @@ function completedOf(table: CommandTable): Promise<Completed[]> {
       const command = await load();
       const { flags } = command;
       const [operand] = operandsOf(command);
-      const own = Object.entries(flags).map(([flag, { kind, meaning }]) => ({
+      const own = Object.entries(flags).map(([flag, { kind, meaning, choices = [] }]) => ({
         text: `--${flag}`,
         title: meaning,
         takesText: kind === 'string',
+        choices,
       }));
-      const help = { text: '--help', title: 'print help', takesText: false };
+      const help = { text: '--help', title: 'print help', takesText: false, choices: [] };
       return { name, title, flags: [...own, help], choices: operand?.choices ?? [] };
     }),
+  );
+}
+
+/** The flags of all commands whose values are a short list, each after the words of its command. */
+function flagsWithChoices(all: readonly Completed[]) {
+  return all.flatMap(({ name, flags }) =>
+    flags
+      .filter(({ choices }) => choices.length > 0)
+      .map(({ text, choices }) => ({ name, text, choices })),
   );
 }
 
@@ -95,6 +111,9 @@ function wordsAfter({ flags, choices }: Completed): string[] {
 function bashScript(all: readonly Completed[]): string {
   const { firsts, nested } = firstAndNested(all);
   const lines = [
+    ...flagsWithChoices(all).map(
+      ({ name, text, choices }) => `    "${name} "*"${text} ") words='${choices.join(' ')}' ;;`,
+    ),
     ...nested.map(
       ([group, words]) => `    "${group} ") words='${words.map(({ text }) => text).join(' ')}' ;;`,
     ),
@@ -122,6 +141,10 @@ function zshScript(all: readonly Completed[]): string {
   const list = (words: readonly Word[]) =>
     words.map(({ text, title }) => quoted(`${text}:${title.replaceAll(':', '\\:')}`)).join(' ');
   const lines = [
+    ...flagsWithChoices(all).map(({ name, text, choices }) => {
+      const words = choices.map((choice) => ({ text: choice, title: choice }));
+      return `    '${name} '*'${text} ') choices=(${list(words)}) ;;`;
+    }),
     ...nested.map(([group, words]) => `    '${group} ') choices=(${list(words)}) ;;`),
     ...all.map((one) => {
       const choices = one.choices.map((text) => ({ text, title: text }));
@@ -162,9 +185,11 @@ function fishScript(all: readonly Completed[]): string {
     }),
   ];
   const others = all.flatMap(({ name, flags, choices }) => [
-    ...flags.map(({ text, title, takesText }) =>
-      add(seen(name), `-l ${text.slice(2)}${takesText ? ' -r' : ''} -d ${quoted(title)}`),
-    ),
+    ...flags.map(({ text, title, takesText, choices: values }) => {
+      const offeredValues = values.length > 0 ? ` -f -a ${quoted(values.join(' '))}` : '';
+      const more = `${takesText ? ' -r' : ''}${offeredValues} -d ${quoted(title)}`;
+      return add(seen(name), `-l ${text.slice(2)}${more}`);
+    }),
     ...choices.map((choice) => add(seen(name), `-f -a ${choice}`)),
   ]);
   return `# fish completion of strongroom\n${[...offered, ...others].join('\n')}\n`;

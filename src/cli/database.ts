@@ -1,7 +1,29 @@
-/** `strongroom database …`: how the tables lie, where the database has several servers. */
+/** `strongroom database …`: the tables of this release, and how they lie where the database has several servers. */
+import { bootstrap } from '../access/tenants/bootstrap.ts';
 import { readConfig } from '../runtime/config/config.ts';
 import { distribute, distributionStatements } from '../store/postgres/distribution.ts';
 import { type Command, jsonFlag, print, UsageError } from './terminal/command.ts';
+import { withVault } from './terminal/operator.ts';
+
+export const databaseMigrate: Command = {
+  summary:
+    'Bring the database to this release and, where it is empty, make the tenant and its management key, as a start ' +
+    'does; then end. Servers of the release before go on meanwhile.',
+  flags: { json: jsonFlag },
+  examples: ['', '--json'],
+  run: (flags, terminal) =>
+    withVault(terminal, async (vault, config) => {
+      const made = await bootstrap(vault, config.bootstrap);
+      const { name = null } = made?.tenant ?? {};
+      const key =
+        made?.newKey === undefined ? '' : ` Its management key, shown only once: ${made.newKey}`;
+      print(terminal, flags, {
+        json: { created_tenant: name, ...(made?.newKey !== undefined && { key: made.newKey }) },
+        line: `The database is that of this release.${name === null ? '' : ` Created the tenant "${name}".${key}`}`,
+      });
+      return 0;
+    }),
+};
 
 export const databaseDistribute: Command = {
   summary:

@@ -40,9 +40,11 @@ export async function startDemoDestination(directory: string): Promise<DemoDesti
       return;
     }
     const { card, amount } = body;
-    const ending = String(card).slice(-4);
+    const number = String(card);
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ approved: card.length === 16, ending, amount }));
+    response.end(
+      JSON.stringify({ approved: number.length === 16, ending: number.slice(-4), amount }),
+    );
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -41,6 +41,7 @@ export const demo: Command = {
         readConfig({
           STRONGROOM_PORT: '0',
           STRONGROOM_DATA_DIR: dataDir,
+          STRONGROOM_LOG_LEVEL: 'warn',
           STRONGROOM_BOOTSTRAP_KEY: managementKey,
           ...destination.environment,
         }),
@@ -128,12 +129,13 @@ async function show({ say, call, management, destination }: Demo): Promise<void>
 
   title('6. support tries to delete it');
   const refusal = await call(support, 'DELETE', visa);
-  say(`   ${refusal.status} ${JSON.stringify(refusal.body)}`);
+  say(`   ${refusal.status} ${refusal.body['title']}: ${refusal.body['detail']}`);
 
   title('7. A typo in a card number');
   const typo = { number: '4242424242424241' };
   const problem = await call(payments, 'POST', '/tokens', { type: 'card', data: typo });
-  say(`   ${problem.status} ${JSON.stringify(problem.body['errors'])}`);
+  for (const [attribute, [message]] of Object.entries(problem.body['errors'] ?? {}))
+    say(`   ${problem.status} ${attribute} ${message}`);
 
   title('8. checkout charges the card at a payment provider, and never holds the number');
   const checkout = await application(call, management, 'checkout', ['proxy:invoke'], 'redact');
@@ -153,10 +155,23 @@ async function show({ say, call, management, destination }: Demo): Promise<void>
   say(`   webhook-signature: ${signature}`);
 
   title('10. Who saw what: the audit log, newest first');
-  const logs = await call(management, 'GET', '/logs?size=8');
-  const entries = logs.body['data'] as readonly Readonly<Record<string, string>>[];
-  for (const { created_at, message, entity_id } of entries)
-    say(`   ${created_at}  ${entity_id?.padEnd(36)}  ${message}`);
+  const applications = await listOf(call, management, '/applications?size=100');
+  const names = new Map(applications.map(({ id, name }) => [id, name]));
+  const cardOf = new Map(tokens.map(({ id, name }) => [id, name]));
+  for (const entry of await listOf(call, management, '/logs?entity_type=token&size=100')) {
+    const { created_at, actor_id = '', entity_id = '', shown, message } = entry;
+    const time = created_at?.slice(11, 19);
+    const who = names.get(actor_id) ?? 'the vault';
+    const what = cardOf.get(entity_id) ?? 'a token';
+    const how = shown === undefined ? '' : `, ${shown}`;
+    say(`   ${time}  ${who.padEnd(9)} ${what.padEnd(17)} ${message}${how}`);
+  }
+}
+
+type Listed = Readonly<Record<string, string>>;
+
+async function listOf(call: Call, key: string, path: string): Promise<readonly Listed[]> {
+  return (await call(key, 'GET', path)).body['data'] as readonly Listed[];
 }
 
 async function application(

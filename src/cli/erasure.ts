@@ -8,6 +8,7 @@ import { type ErasureReceipt, openCheckpoint, openErasure } from '../audit/state
 import { formatTimestamp } from '../base/dates.ts';
 import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
+import { publicKeyPem } from '../keys/signing.ts';
 import { type Command, jsonFlag, print, repeated, required } from './terminal/command.ts';
 import { publicKeyFlag, readTrustedKey } from './terminal/public-key.ts';
 import type { Terminal } from './terminal/terminal.ts';
@@ -84,10 +85,12 @@ function examine(file: JsonObject, trusted: readonly string[]): Examined {
   if (trusted.length > 0 && !trustedFor(receipt, file, trusted).has(String(public_key))) {
     return { receipt, flaw: 'it is signed by a key that is not trusted' };
   }
-  const altered = Object.entries(viewErasure(receipt)).find(
+  // A reader may store it as the key of the vault.
+  const shown = { ...viewErasure(receipt), public_key_pem: publicKeyPem(String(public_key)) };
+  const altered = Object.entries(shown).find(
     ([name, value]) => name in file && !isDeepStrictEqual(file[name], value),
   );
-  if (altered) return { receipt, flaw: `its ${altered[0]} differs from the signed statement` };
+  if (altered) return { receipt, flaw: `its ${altered[0]} differs from what was signed` };
   return { receipt };
 }
 

@@ -5,8 +5,8 @@ import { readVariable } from '../runtime/config/config.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 export interface Lifetime {
-  /** Resolves when the server shall stop, with the reason where no signal says it. */
-  readonly stopped: Promise<string | undefined>;
+  /** Resolves when the server shall stop, with the reason. */
+  readonly stopped: Promise<string>;
   /** From now on called for each SIGHUP, and at once if there was one before. */
   onReload(reload: () => void): void;
 }
@@ -15,9 +15,11 @@ const pollMs = 500;
 
 /** Listens for signals at once, so that one during the start is not lost. */
 export function followSignals({ env, stdout }: Terminal): Lifetime {
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<string | undefined>();
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
   // They stay: a terminal sends SIGINT to npm and to the server, and npm sends it to the server again.
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(undefined));
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => stop(`it received ${signal}`));
+  }
   let isAsked = false;
   let reload = () => {
     isAsked = true;

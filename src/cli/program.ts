@@ -26,7 +26,15 @@ export const groups: Readonly<Record<string, string>> = {
   'keys rotate': 'new keys in place of those in use',
   erasure: 'receipts that data was erased',
   logs: 'the audit log',
-  reactor: 'the code of reactors, for those who write it',
+  person: 'people who use the console',
+  profile: 'stored addresses and keys of vaults',
+  token: 'tokens',
+  app: 'applications and their first keys',
+  rule: 'access rules',
+  proxy: 'proxies',
+  reactor: 'reactors and their code',
+  webhook: 'webhooks',
+  session: 'sessions',
 };
 
 /** The command whose words these begin with. */

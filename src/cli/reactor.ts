@@ -79,9 +79,10 @@ function printed({ stdout, stderr }: Terminal, result: SandboxResult): number {
   return 1;
 }
 
-function textOf({ name, status, detail, errors, response }: CodeError): string {
+function textOf({ name, status, detail, errors, place, response }: CodeError): string {
   const shown = { status, detail, errors, ...(response && { response }) };
-  return `the code threw ${name === 'other' ? 'an error' : name}: ${JSON.stringify(shown)}`;
+  const at = place ? ` at line ${place.line}, column ${place.column}` : '';
+  return `the code threw ${name === 'other' ? 'an error' : name}${at}: ${JSON.stringify(shown)}`;
 }
 
 async function callOf(flags: Flags): Promise<SandboxCall> {

@@ -6,7 +6,7 @@ import { type Command, type Flags, operandsOf, UsageError } from './terminal/com
 import type { Terminal, TerminalOutput } from './terminal/terminal.ts';
 
 const footer = `
-Configuration: STRONGROOM_… variables, listed in README.md. Check it with: strongroom doctor
+Configuration: STRONGROOM_… variables, listed in docs/configuration.md. Check it with: strongroom doctor
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong; others are in the help of a command.`;
 
 /** @throws UsageError, which says what would be right, when the words cannot be meant. */
@@ -17,7 +17,7 @@ export async function select(
 ): Promise<Selected> {
   const [first, ...rest] = given;
   const asksHelp = first === undefined || first === 'help';
-  const words = asksHelp ? [...rest, '--help'] : [...given];
+  const words = (asksHelp ? [...rest, '--help'] : [...given]).map(withHyphens);
   const name = nameIn(table, words);
   const command = await (name === undefined ? undefined : table[name])?.load();
   const selection: { flags?: Flags } = {};
@@ -37,6 +37,11 @@ export async function select(
   }
   if (name === undefined || command === undefined) return { code: 0 };
   return { name, command, flags: selection.flags ?? {} };
+}
+
+/** Names of options may be spelled as attributes of the API are. */
+function withHyphens(word: string): string {
+  return word.replace(/^--[a-z]+(?:_[a-z]+)+(?==|$)/, (name) => name.replaceAll('_', '-'));
 }
 
 function createRoot({ stdout, stderr }: Terminal): Parser {

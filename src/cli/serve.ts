@@ -2,14 +2,17 @@
 import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { second } from '../base/clock.ts';
+import { isLoopback } from '../base/network.ts';
 import { createLog } from '../base/telemetry/log.ts';
 import type { Isolation } from '../reactors/sandbox/isolation.ts';
 import { findIsolation } from '../reactors/sandbox/probe.ts';
 import { type Config, readConfig, readReloadable } from '../runtime/config/config.ts';
 import type { Process } from '../runtime/process.ts';
+import type { Running } from '../runtime/serve.ts';
 import { followSignals } from './lifetime.ts';
+import { followedBy, type ServiceNotifications } from './service-manager.ts';
 import type { Command } from './terminal/command.ts';
-import { say } from './terminal/say.ts';
+import { say, sayError } from './terminal/say.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 /**
@@ -19,13 +22,14 @@ import type { Terminal } from './terminal/terminal.ts';
 const stopMsMax = 8 * second;
 
 export const serveCommand: Command = {
-  summary: 'Run the vault. It is configured by STRONGROOM_… variables; see README.md.',
+  summary: 'Run the vault. It is configured by STRONGROOM_… variables; see docs/configuration.md.',
   flags: {},
   examples: [''],
   run: async (_flags, terminal) => {
     const { env, stderr } = terminal;
     const config = readConfig(env);
     const lifetime = followSignals(terminal);
+    const manager = followedBy(terminal);
     const unlock = await lockData(config);
     const isolating = beginIsolation(config);
     let isSealed = false;
@@ -33,25 +37,32 @@ export const serveCommand: Command = {
     const running = await serve(config, {
       onOpened: (vault) => {
         isSealed = false;
-        showFirstStart(terminal, vault);
+        showFirstStart(terminal, config, vault);
       },
       onSealed: (url, { needed }) => {
         isSealed = true;
         say(terminal, `Strongroom listens on ${url}`);
-        say(
-          terminal,
-          `The vault is sealed: give ${needed} shares of its root key with "strongroom unseal"`,
-        );
-        void lifetime.stopped.then(() => isSealed && terminal.exit(0));
+        const advice = `give ${needed} shares of its root key with "strongroom unseal"`;
+        say(terminal, `The vault is sealed: ${advice}`);
+        // It waits for people, so systemd must not wait for it.
+        manager.ready(`Sealed: ${advice}`);
+        void lifetime.stopped.then((reason) => {
+          if (!isSealed) return;
+          say(terminal, `Strongroom stops: ${reason}`);
+          terminal.exit(0);
+        });
       },
       findIsolation: () => isolating,
     });
     collectEarly();
     if (running.metricsUrl) say(terminal, `Metrics are at ${running.metricsUrl}`);
     say(terminal, `Strongroom listens on ${running.url}`);
-    lifetime.onReload(() => void running.reload(() => readReloadable(env)));
-    const reason = await lifetime.stopped;
-    if (reason !== undefined) say(terminal, `Strongroom stops: ${reason}`);
+    await showFirstLink(terminal, config, running);
+    manager.ready(`Listens on ${running.url}`);
+    manager.watch(running.respond);
+    lifetime.onReload(() => void reload(terminal, running, manager));
+    say(terminal, `Strongroom stops: ${await lifetime.stopped}`);
+    manager.stopping();
     const late = setTimeout(() => {
       stderr.write('strongroom serve: the stop did not finish in time and was cut short\n');
       terminal.exit(1);
@@ -64,6 +75,18 @@ export const serveCommand: Command = {
     return 0;
   },
 };
+
+/** Its one line is written whatever the level of the log is. */
+async function reload(
+  terminal: Terminal,
+  running: Running,
+  manager: ServiceNotifications,
+): Promise<void> {
+  manager.reloading();
+  const { isDone, text } = await running.reload(() => readReloadable(terminal.env));
+  (isDone ? say : sayError)(terminal, text);
+  manager.ready(isDone ? `Listens on ${running.url}` : text);
+}
 
 /**
  * It waits for other processes, for longer than the store takes to open, so it begins before most of the program is
@@ -90,7 +113,11 @@ async function lockData({ databaseUrl, dataDir, logLevel }: Config): Promise<() 
 }
 
 /** Before it listens: if that fails, the next start shows no key any more. */
-function showFirstStart(terminal: Terminal, { roots, bootstrapped }: Process): void {
+function showFirstStart(
+  terminal: Terminal,
+  { bootstrap: { keyFile } }: Config,
+  { roots, bootstrapped }: Process,
+): void {
   if (roots.chosen.created) {
     say(
       terminal,
@@ -102,6 +129,20 @@ function showFirstStart(terminal: Terminal, { roots, bootstrapped }: Process): v
   const { tenant, newKey } = bootstrapped;
   say(terminal, `Created the tenant "${tenant.name}" of type ${tenant.type}.`);
   if (newKey !== undefined) say(terminal, `Its management key, shown only once: ${newKey}`);
+  if (keyFile !== undefined) say(terminal, `Its management key is in the file ${keyFile}.`);
+}
+
+/** A link to the console for the operator who has just made the vault, on the same machine. */
+async function showFirstLink(terminal: Terminal, config: Config, running: Running): Promise<void> {
+  const { bootstrapped, vault, url } = running;
+  if (bootstrapped === undefined || !config.console || !isLocalUrl(url)) return;
+  const { newLink } = await import('./person.ts');
+  const { code } = await newLink(vault, { tenant: bootstrapped.tenant, application: null });
+  say(terminal, `Open ${url}/console#${code}`);
+}
+
+function isLocalUrl(url: string): boolean {
+  return isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, '')) || /\/\/localhost\b/.test(url);
 }
 
 /**

@@ -13,7 +13,9 @@ import { viewReceipt } from '../audit/erasure.ts';
 import { systemCodeOf } from '../base/errors.ts';
 import { perform } from '../rules/operation.ts';
 import { formatQuota, parseQuota, type QuotaName, quotaRows, quotasOf } from '../rules/settings.ts';
+import { readConfig } from '../runtime/config/config.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
+import { forgetTenant } from './copy/tenant.ts';
 import {
   type Command,
   jsonFlag,
@@ -42,13 +44,17 @@ export const tenantCreate: Command = {
       value: 'NAME',
       meaning: 'your name for the tenant, unique on this vault',
     },
-    type: { kind: 'string', value: 'TYPE', meaning: 'test or production (default production)' },
+    type: {
+      kind: 'string',
+      value: 'TYPE',
+      meaning: 'test or production (default test, as at the first start)',
+    },
     json: jsonFlag,
   },
-  examples: ['--name acme', '--name sandbox --type test --json'],
+  examples: ['--name sandbox', '--name acme --type production --json'],
   run: (flags, terminal) => {
     const name = parseHandle(required(flags, 'name'));
-    const type = types[String(flags['type'] ?? 'production') as keyof typeof types];
+    const type = types[String(flags['type'] ?? 'test') as keyof typeof types];
     if (type === undefined) throw new UsageError('--type must be test or production');
     return withVault(terminal, async (vault) => {
       const { tenant, newKey } = await createTenantWithKey(vault, {
@@ -68,18 +74,22 @@ export const tenantCreate: Command = {
 };
 
 export const tenantList: Command = {
-  summary: 'List the tenants, with the quotas in force.',
+  summary: 'List the tenants, with the quotas that were set.',
   flags: { json: jsonFlag },
   examples: ['', '--json'],
   run: (flags, terminal) =>
     withVault(terminal, async ({ tenants }) => {
       const rows = (await tenants.all()).map((row) => {
         const { tenant_id: id, name, type } = row;
-        return { id, name, display_name: nameOf(row), type, quotas: quotasOf(row.quotas) };
-      });
-      const quotas = quotaNames.map((quota) => {
-        const shown = (row: (typeof rows)[number]) => formatQuota(quota, row.quotas[quota]);
-        return [quota, shown] as const;
+        const isMoved = row.away_until !== null;
+        return {
+          id,
+          name,
+          display_name: nameOf(row),
+          type,
+          ...(isMoved && { moved: true }),
+          quotas: quotasOf(row.quotas),
+        };
       });
       printList(terminal, flags, {
         rows,
@@ -88,13 +98,21 @@ export const tenantList: Command = {
           id: ({ id }) => id,
           name: ({ name }) => name,
           'display name': ({ name, display_name: own }) => (own === name ? '' : own),
-          type: ({ type }) => type,
-          ...Object.fromEntries(quotas),
+          type: ({ type, moved }) => (moved ? `${type}, moved` : type),
+          quotas: ({ quotas }) => changedQuotas(quotas),
         },
       });
       return 0;
     }),
 };
+
+/** Those that differ from the defaults, which `tenant quota` shows as well. */
+function changedQuotas(quotas: ReturnType<typeof quotasOf>): string {
+  return quotaNames
+    .filter((name) => quotas[name] !== quotaRows[name].default)
+    .map((name) => `${name}=${formatQuota(name, quotas[name])}`)
+    .join(' ');
+}
 
 export const tenantQuota: Command = {
   summary: 'Show the quotas of a tenant, or set some; they take effect within a second.',
@@ -134,15 +152,24 @@ function readQuota(text: string): object {
 
 export const tenantDelete: Command = {
   summary:
-    'Destroy the keys of a tenant, so that its data can never be read again, and delete its rows.',
+    'Destroy the keys of a tenant, so that its data can never be read again, and delete its rows. Of a tenant that ' +
+    'moved to another vault, only the rows that it left here are deleted.',
   flags: {
     tenant: tenantFlag,
     yes: { kind: 'boolean', meaning: 'confirm; this cannot be undone' },
     json: jsonFlag,
   },
   examples: ['--tenant acme --yes'],
-  run: (flags, terminal) => {
+  run: async (flags, terminal) => {
     if (flags['yes'] !== true) throw new UsageError('add --yes to confirm: this cannot be undone');
+    const forgotten = await forgetTenant(readConfig(terminal.env), required(flags, 'tenant'));
+    if (forgotten !== undefined) {
+      print(terminal, flags, {
+        json: { moved: true, removed_rows: forgotten },
+        line: `Removed ${forgotten} rows that the tenant left here when it moved to another vault, which has its keys.`,
+      });
+      return 0;
+    }
     return withVault(terminal, async (vault, { dataDir }) => {
       const operator = await operatorOf(vault, flags);
       const { tenant } = operator;

@@ -2,11 +2,12 @@
 import { loopHeader } from '../base/cdn-loop.ts';
 import { traceparentOf } from '../base/telemetry/trace-context.ts';
 import type { Tracing } from '../base/telemetry/tracing.ts';
+import type { Origin } from '../rules/caller.ts';
+import { mayBeTraceId, productsOf } from './client-claims.ts';
 import type { Cors } from './protocol/cors.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
+import { parseReason } from './protocol/reason.ts';
 import type { RequestContext } from './protocol/request-context.ts';
-
-const traceIdForm = /^[\x21-\x7e]{1,100}$/;
 
 export interface BeginResponseOptions {
   readonly headers: ServiceHeaders;
@@ -28,10 +29,13 @@ export function createBeginResponse({
     const dialect = headers.dialectOf(context.headers);
     const sent = headers.read(context.headers, 'trace-id');
     const trace = tracing.begin(headerOf(context, 'traceparent'));
-    const own = sent !== undefined && traceIdForm.test(sent) ? sent : undefined;
+    const own = sent !== undefined && mayBeTraceId(sent) ? sent : undefined;
     const traceId = own ?? trace?.traceId ?? newTraceId();
     const loop = headerOf(context, loopHeader);
-    context.origin = { address: context.address, traceId, dialect, trace, loop };
+    const { address, forwarded } = context;
+    const userAgent = productsOf(headerOf(context, 'user-agent'));
+    const reason = reasonOf(context, headers);
+    context.origin = { address, traceId, dialect, trace, loop, userAgent, forwarded, ...reason };
     if (trace) {
       tracing.underWay?.set(traceId, trace);
       context.setHeader('traceparent', traceparentOf(trace));
@@ -41,6 +45,18 @@ export function createBeginResponse({
     context.setHeader('x-content-type-options', 'nosniff');
     if (context.headers.origin !== undefined) context.setHeaders(cors.headers);
   };
+}
+
+/** A reason that is not valid is refused where the request is handled. */
+function reasonOf(context: RequestContext, own: ServiceHeaders): Pick<Origin, 'reason'> {
+  const sent = own.read(context.headers, 'reason');
+  if (sent === undefined) return {};
+  try {
+    return { reason: parseReason(sent, own.nameAsSent(context.request, 'reason')) };
+  } catch (error) {
+    context.flaw = error;
+    return {};
+  }
 }
 
 function headerOf({ headers }: RequestContext, name: string): string | undefined {

@@ -3,8 +3,7 @@
 import { type Clock, second } from '../base/clock.ts';
 import { invalid, VaultError } from '../base/errors.ts';
 import { createKeyedMutex } from '../base/keyed-mutex.ts';
-import { perform, performingFor, type ReplySlot } from '../rules/operation.ts';
-import { loggingFailures, whileStanding } from '../rules/refusal.ts';
+import { type Performing, perform, type ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
 import { unverifiedColumns } from '../store/stored-row.ts';
@@ -13,8 +12,9 @@ import type { RequestAdmission } from './limits/admission.ts';
 import type { OpenLimit } from './limits/open-limit.ts';
 import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.ts';
 import { checkMediaType, readBody } from './protocol/body.ts';
+import { FixedBody } from './protocol/fixed-body.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
-import { jsonMediaType, type RequestContext } from './protocol/request-context.ts';
+import { type Handle, jsonMediaType, type RequestContext } from './protocol/request-context.ts';
 import type { OpenRoute, Route, StreamRoute, WholeRoute } from './protocol/route.ts';
 import { createSend } from './protocol/sending.ts';
 import { compileSerializer } from './protocol/serialization.ts';
@@ -36,8 +36,11 @@ export interface HandlingOptions {
   readonly publicUrl: string | undefined;
 }
 
-/** Responds, or fails before anything of the response has left. */
-export type Handle = (context: RequestContext) => Promise<void>;
+/** The two ways to respond: what is decided as a whole is sent afterwards; a stream sends while it is decided. */
+interface Responding<R> {
+  reply(context: RequestContext): Promise<R>;
+  send(reply: R, context: RequestContext): Promise<void> | undefined;
+}
 
 type RunOperation = (slot?: ReplySlot) => Promise<Reply>;
 
@@ -49,8 +52,13 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
 
   function handlerOf(route: Route): Handle {
     const limits = options.rateLimits(route);
+    return 'stream' in route
+      ? inOrderOfSteps(route, limits, inParts(route, limits))
+      : inOrderOfSteps(route, limits, whole(route, limits));
+  }
+
+  function inOrderOfSteps<R>(route: Route, limits: RouteLimits, respond: Responding<R>): Handle {
     const validate = createValidation(route);
-    const respond = 'stream' in route ? inParts(route, limits) : whole(route, limits);
 
     // Whatever is known need not be waited for: each wait makes promises, which together cost as much as a step.
     return async (context) => {
@@ -70,19 +78,21 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
       if (clock.now() - admittedAt >= admissionMs) {
         context.caller = await admission.admit(route, context);
       }
-      await respond(context);
+      const sending = respond.send(await respond.reply(context), context);
+      if (sending) await sending;
     };
   }
 
-  function whole(route: WholeRoute, limits: RouteLimits): Handle {
+  function whole(route: WholeRoute, limits: RouteLimits): Responding<Reply> {
     const serialize = compileSerializer(route.reply.body);
-    return async (context) => {
-      const counting = countParts(route, context, limits.ofBody(admission.senderOf(context)));
-      if (counting) await counting;
-      const reply = await replyTo(route, context);
-      const caller = async () => admission.admit(route, context);
-      const sending = send(reply, { context, route, serialize, caller });
-      if (sending) await sending;
+    const caller = async (context: RequestContext) => admission.admit(route, context);
+    const { status } = route.reply;
+    return {
+      reply: (context) => {
+        const counting = countParts(route, context, limits.ofBody(admission.senderOf(context)));
+        return counting ? counting.then(() => replyTo(route, context)) : replyTo(route, context);
+      },
+      send: (reply, context) => send(reply, context, { status, serialize, caller }),
     };
   }
 
@@ -102,33 +112,35 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
   function operationOf(route: WholeRoute, context: RequestContext): RunOperation {
     const { caller, params, query, body } = context;
     const input = { caller, params, query, body } as never;
-    const decided = () => {
-      const decide = route.handle(input);
-      if (!caller) return decide;
-      const logged = { caller, clock, route };
-      const stands = async () => {
-        const row = await store.get('tenants', { tenant_id: caller.tenant.id });
-        // Once its tenant is deleted, all requests of the code are refused, and its result says so. Whether the mark
-        // of deletion is the vault's own does not matter: without it, admission decides, and verifies everything.
-        if (row && unverifiedColumns(row).deleted_at === null)
-          await admission.admit(route, context);
-      };
-      return whileStanding(loggingFailures(decide, logged), { ...logged, stands });
-    };
-    const performing = performingFor(store, caller, { clock, route });
-    const run: RunOperation = (slot) => perform(performing, decided(), slot);
+    const performing = performingOf(route, context);
+    const run: RunOperation = (slot) => perform(performing, route.handle(input), slot);
     const order = route.serialKey?.(input);
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }
 
-  function inParts(route: StreamRoute, limits: RouteLimits): Handle {
+  function performingOf(route: WholeRoute, context: RequestContext): Performing {
+    const { caller } = context;
+    if (!caller) return { store, actor: undefined };
+    const stands = async () => {
+      const row = await store.get('tenants', { tenant_id: caller.tenant.id });
+      // Once its tenant is deleted, all requests of the code are refused, and its result says so. Whether the mark
+      // of deletion is the vault's own does not matter: without it, admission decides, and verifies everything.
+      if (row && unverifiedColumns(row).deleted_at === null) await admission.admit(route, context);
+    };
+    return { store, actor: caller, clock, route, stands };
+  }
+
+  function inParts(route: StreamRoute, limits: RouteLimits): Responding<void> {
     const serialize = compileSerializer(route.reply.body);
-    return async (context) => {
-      refuseIdempotencyKey(context, headers);
-      const sender = admission.senderOf(context);
-      const count = limits.ofBody(sender);
-      const caller = async () => admission.admit(route, context);
-      await streaming.respond({ context, route, serialize, caller, key: sender.key, count });
+    return {
+      reply: async (context) => {
+        refuseIdempotencyKey(context, headers);
+        const sender = admission.senderOf(context);
+        const count = limits.ofBody(sender);
+        const caller = async () => admission.admit(route, context);
+        await streaming.respond({ context, route, serialize, caller, key: sender.key, count });
+      },
+      send: () => undefined,
     };
   }
 
@@ -136,31 +148,47 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
 }
 
 /** A route that needs no key. */
-export function openHandlerOf(route: OpenRoute, limit: OpenLimit): Handle {
+export function openHandlerOf(route: OpenRoute, limit: Pick<OpenLimit, 'count'>): Handle {
   const { handle, isLimited, isExact, path } = route;
   return async (context) => {
     const [asSent] = (context.request.url ?? '').split('?', 1);
     if (isExact && asSent !== path) {
       throw new VaultError('not_found', { public: 'There is no such route.' });
     }
-    if (isLimited) await limit(context.address);
+    if (isLimited) await limit.count(context.address);
     const {
       status,
       body,
       mediaType = jsonMediaType,
-      etag,
       headers = {},
     } = await handle(context.params as Readonly<Record<string, string>>);
+    if (body instanceof FixedBody) return sendFixed(context, { status, body, mediaType, headers });
     context.setHeaders(headers);
-    if (etag !== undefined) {
-      context.setHeaders({ etag, 'cache-control': 'no-cache' });
-      if (namesTag(context.headers['if-none-match'], etag)) return context.send(304);
-    }
     if (body === undefined) context.send(status);
-    else if (typeof body === 'string' || body instanceof Uint8Array) {
-      context.send(status, body, mediaType);
-    } else context.send(status, JSON.stringify(body), jsonMediaType);
+    else if (typeof body === 'string') context.send(status, body, mediaType);
+    else context.send(status, JSON.stringify(body), jsonMediaType);
   };
+}
+
+interface FixedReply {
+  readonly status: number;
+  readonly body: FixedBody;
+  readonly mediaType: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A client that names the tag of what it has in `If-None-Match` gets no body. */
+async function sendFixed(
+  context: RequestContext,
+  { status, body, mediaType, headers }: FixedReply,
+): Promise<void> {
+  const { bytes, etag, encoding } = await body.encodedFor(
+    String(context.headers['accept-encoding'] ?? ''),
+  );
+  context.setHeaders({ 'cache-control': 'no-cache', ...headers, etag, vary: 'accept-encoding' });
+  if (namesTag(context.headers['if-none-match'], etag)) return context.send(304);
+  if (encoding !== undefined) context.setHeader('content-encoding', encoding);
+  context.send(status, bytes, mediaType);
 }
 
 /** RFC 9110, 13.1.2: weak comparison, which also matches tags that a compressing proxy has made weak. */

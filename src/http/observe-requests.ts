@@ -18,7 +18,7 @@ export interface ObservingOptions {
 /** Of a request that no route took. */
 const noRoute = 'none';
 
-/** The status of a request whose connection ended before its response began, as nginx writes it. */
+/** The status of a request whose client left before its response began, as nginx writes it. */
 const statusOfDeparted = 499;
 
 export function observingRequests({
@@ -28,24 +28,25 @@ export function observingRequests({
   tracing,
 }: ObservingOptions): OnExchangeEnd {
   return (context, tookMs) => {
-    const { method, route = noRoute, response } = context;
-    const status = statusOf(response);
+    const { method, route = noRoute } = context;
+    const status = statusOf(context);
     metrics.request({ method, route, status, seconds: tookMs / second });
     if (tracing.underWay) recordSpan(context, tracing, tookMs);
     if (accessLog) log.info('request', { ...fieldsOf(context), duration_ms: Math.round(tookMs) });
   };
 }
 
-function statusOf({ headersSent, statusCode }: RequestContext['response']): number {
-  return headersSent ? statusCode : statusOfDeparted;
+/** A request that the server itself cut off has another status than one whose client left. */
+function statusOf({ response, cutOffStatus }: RequestContext): number {
+  return response.headersSent ? response.statusCode : (cutOffStatus ?? statusOfDeparted);
 }
 
 function recordSpan(context: RequestContext, tracing: Tracing, tookMs: number): void {
-  const { method, route, response, origin, caller } = context;
+  const { method, route, origin, caller } = context;
   if (origin?.trace === undefined) return;
   const { trace, traceId } = origin;
   if (tracing.underWay?.get(traceId) === trace) tracing.underWay.delete(traceId);
-  const status = statusOf(response);
+  const status = statusOf(context);
   tracing.record({
     trace,
     name: route === undefined ? method : `${method} ${route}`,
@@ -61,11 +62,12 @@ function recordSpan(context: RequestContext, tracing: Tracing, tookMs: number): 
   });
 }
 
-function fieldsOf({ method, route = noRoute, response, origin, caller }: RequestContext) {
+function fieldsOf(context: RequestContext) {
+  const { method, route = noRoute, origin, caller } = context;
   return {
     method,
     route,
-    status: statusOf(response),
+    status: statusOf(context),
     ...(origin && { trace_id: origin.traceId }),
     ...(caller && { tenant_id: caller.tenant.id, application_id: caller.application }),
   };

@@ -17,6 +17,8 @@ import type { Tenants } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { OnMaskFailure } from '../tokens/contents/view.ts';
 import { createBeginResponse } from './begin-response.ts';
+import { consoleKeyOf } from './console/credential.ts';
+import { type SigningIn, signInRoutes } from './console/sign-in.ts';
 import { createHandling, openHandlerOf } from './handle-request.ts';
 import type { Idempotency } from './idempotency/idempotency.ts';
 import { createAdmission } from './limits/admission.ts';
@@ -31,6 +33,12 @@ import type { OpenRoute, Route } from './protocol/route.ts';
 import { type CallingOptions, createCalling } from './proxy/handle-call.ts';
 import { type ConnectionOptions, createTransport, type HttpServer } from './transport.ts';
 
+/** The console; absent where the operator turned it off. */
+export type ConsoleOptions = Omit<
+  SigningIn,
+  'store' | 'clock' | 'tenants' | 'random' | 'headers' | 'headerPrefix' | 'publicUrl' | 'isTls'
+>;
+
 export interface ServerOptions
   extends ConnectionOptions,
     Pick<CallingOptions, 'readRequest' | 'readPatch'> {
@@ -40,7 +48,7 @@ export interface ServerOptions
   readonly idempotency: Idempotency;
   readonly store: Store;
   readonly clock: Clock;
-  readonly tenants: Pick<Tenants, 'find'>;
+  readonly tenants: Pick<Tenants, 'find' | 'findForRequest'>;
   readonly newTraceId: () => string;
   /** Prefixes of the service's headers; the first is its own. */
   readonly headerPrefixes: readonly string[];
@@ -64,6 +72,7 @@ export interface ServerOptions
   /** Whether each request is a line of the log. */
   readonly accessLog: boolean;
   readonly tracing: Tracing;
+  readonly console: ConsoleOptions | undefined;
 }
 
 export function createServer(options: ServerOptions): HttpServer {
@@ -77,7 +86,8 @@ export function createServer(options: ServerOptions): HttpServer {
     cors,
     onEnd: observingRequests(options),
     shares: createShares(),
-    keyOf: (sent) => headers.read(sent, 'api-key'),
+    keyOf: (sent) =>
+      headers.read(sent, 'api-key') ?? (options.console && consoleKeyOf(sent, headers)),
   });
   const admission = createAdmission(options);
   const { streaming } = transport;
@@ -96,7 +106,10 @@ export function createServer(options: ServerOptions): HttpServer {
   for (const route of openRoutes) {
     transport.route(['GET', 'HEAD'], route.path, openHandlerOf(route, options.openLimit));
   }
+  const consoleRoutes = options.console ? consoleRoutesOf(options.console, options) : [];
+  for (const { methods, path, handle } of consoleRoutes) transport.route(methods, path, handle);
   const known = [
+    ...consoleRoutes,
     ...routes.map((route) => ({ path: route.path, methods: methodsOf(route) })),
     ...openRoutes.map(({ path }) => ({ path, methods: ['GET', 'HEAD'] })),
   ];
@@ -104,6 +117,14 @@ export function createServer(options: ServerOptions): HttpServer {
     transport.refuse(methods, path, refusal);
   }
   return transport;
+}
+
+function consoleRoutesOf(served: ConsoleOptions, options: ServerOptions) {
+  const { headerPrefixes, tls } = options;
+  const [headerPrefix = 'SVC'] = headerPrefixes;
+  const headers = createServiceHeaders(headerPrefixes);
+  const tools = { ...options, ...served, headers, headerPrefix, isTls: tls !== undefined };
+  return signInRoutes(tools).map(({ method, ...route }) => ({ methods: [method], ...route }));
 }
 
 /** A stream would do all of its work for a HEAD request, for nothing. */

@@ -3,30 +3,32 @@ import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { isIP, type ListenOptions } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import proxyAddress from '@fastify/proxy-addr';
 import findMyWay, { type HTTPMethod } from 'find-my-way';
 import type { AdmittedEntrant } from '../base/admission.ts';
 import { loopHeader, namesVault } from '../base/cdn-loop.ts';
 import { second } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
+import { countKeyUpdates } from '../base/key-updates.ts';
 import { nodeHttp } from '../base/node-http.ts';
 import type { ProcessorTime } from '../base/processor-time.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Metrics } from '../base/telemetry/metrics.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
 import type { BeginResponse } from './begin-response.ts';
-import type { Handle } from './handle-request.ts';
 import { connectionLimitsOf, descriptorsMax, guardConnections } from './limits/connections.ts';
 import type { RequestClient, Shares } from './limits/shares.ts';
 import type { OnExchangeEnd } from './observe-requests.ts';
 import { RequestOfChunks } from './protocol/chunks.ts';
 import { createEarlyResponses, createRefuseConnection } from './protocol/connection.ts';
 import { type Cors, respondToPreflight } from './protocol/cors.ts';
+import { createCutOff } from './protocol/cut-off.ts';
 import { createFailures } from './protocol/failures.ts';
 import { anyOtherMethod } from './protocol/methods.ts';
 import { createPipelining } from './protocol/pipelining.ts';
 import { watchProgress } from './protocol/progress.ts';
-import { RequestContext } from './protocol/request-context.ts';
+import { type Handle, RequestContext } from './protocol/request-context.ts';
 import type { RequestShare } from './protocol/request-share.ts';
 import { settleTarget } from './protocol/request-target.ts';
 import { createStreaming, type Streaming } from './protocol/streaming.ts';
@@ -36,6 +38,8 @@ const pathParamLengthMax = 4800;
 const headerBytesMax = 16_384;
 /** What the head of a request costs that may never begin, in milliseconds. */
 const aheadMs = 0.03;
+/** What a read of nothing but key updates costs, in milliseconds. */
+const keyUpdatesMs = 8;
 /** How long a client may take to send a request. */
 export const requestTimeoutMs = 30 * second;
 /** How long requests may go on while the server stops: Docker kills after 10 s, Kubernetes after 30 s. */
@@ -73,6 +77,8 @@ export interface HttpServer {
   listen(options: ListenOptions): Promise<void>;
   /** New connections get this certificate; those that are open keep theirs. Only for a server that has one. */
   setTls(pair: PemPair): void;
+  /** Counts for requests that begin from now on. */
+  setTrustedProxies(proxies: readonly string[]): void;
   /**
    * Resolves when every request that has begun has its response, and nothing is done for one any more.
    * Clients that keep it waiting for longer than {@link finishMsMax} are cut off.
@@ -109,19 +115,24 @@ export function createTransport(options: TransportOptions): Transport {
   const checkMs = Math.min(timeoutCheckMs, patienceMs);
   const { logFailure, fail } = createFailures(log, metrics);
   const stopping = new AbortController();
-  const addressOf = createAddressOf(options);
+  const trust = createTrust(options.trustedProxies);
+  const { pathOf } = trust;
   const routes = createRoutes();
   const early = createEarlyResponses();
+  const cutOff = createCutOff();
   const toEnd = { stopping: stopping.signal, onEarlyResponse: early.note };
   let handlerBeforeRoutes: HandlerBeforeRoutes = () => undefined;
   const turns = createPipelining({
-    onAhead: (request) => shares.connect(addressOf(request), aheadMs),
+    onAhead: (request) => shares.connect(pathOf(request).address, aheadMs),
   });
   /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
-    const address = addressOf(request);
+    const { address, forwarded } = pathOf(request);
     const apiKey = keyOf(request.headers);
-    const context = new RequestContext({ request, response, address, apiKey, ...toEnd });
+    const context = new RequestContext({
+      ...{ request, response, address, forwarded, apiKey },
+      ...toEnd,
+    });
     const begun = performance.now();
     begin(context);
     let release = nothing;
@@ -149,6 +160,7 @@ export function createTransport(options: TransportOptions): Transport {
     response.once('close', () => {
       withdraw();
       if (!request.complete) early.note(request);
+      context.cutOffStatus = cutOff.statusOf(request.socket);
       onEnd(context, performance.now() - begun);
       context.share?.leave();
     });
@@ -165,6 +177,7 @@ export function createTransport(options: TransportOptions): Transport {
       share.done();
     };
     try {
+      if (context.flaw !== undefined) throw context.flaw;
       settleTarget(context.request);
       refuseLoop(context, vaultName);
       if (respondToPreflight(cors, context)) {
@@ -190,13 +203,17 @@ export function createTransport(options: TransportOptions): Transport {
     limits: connectionLimitsOf(descriptorsMax(), options.threads ?? 1),
     shares,
     isTls: options.tls !== undefined,
-    isTrusted: createIsTrusted(options),
+    isTrusted: trust.isTrusted,
     isIdle: turns.isIdle,
     requestsOf: turns.requestsOf,
     unpaidMs: processorTime.unpaidMs,
     log,
   });
-  const progress = watchProgress(server, { patienceMs, checkMs, log });
+  limitKeyUpdates(server, ({ remoteAddress = '' }) => {
+    shares.connect(remoteAddress, keyUpdatesMs);
+    log.debug('connection cut', { reason: 'it changes its keys again and again' });
+  });
+  const progress = watchProgress(server, { patienceMs, checkMs, log, cutOff });
   const streaming = createStreaming({
     stopping: stopping.signal,
     progress,
@@ -208,6 +225,7 @@ export function createTransport(options: TransportOptions): Transport {
     createRefuseConnection(log, {
       ...early,
       isStreaming: streaming.isStreaming,
+      cutOff,
       refusalOf: routes.refusalOf,
     }),
   );
@@ -231,6 +249,7 @@ export function createTransport(options: TransportOptions): Transport {
       assert('setSecureContext' in server, 'the server serves TLS');
       (server as HttpsServer).setSecureContext({ cert, key });
     },
+    setTrustedProxies: trust.setProxies,
     close: async () => {
       stopping.abort();
       await closed(server, { waitMs: Math.min(finishMsMax, patienceMs), cutAll: progress.cutAll });
@@ -295,6 +314,25 @@ function createNodeServer(
   const server = https.createServer({ ...limits, handshakeTimeout: patienceMs, ...tls }, listener);
   // Before Node passes it on as a client's error: a response would wait for the handshake, and the connection with it.
   return server.prependListener('tlsClientError', (_error, socket) => socket.destroy());
+}
+
+/** Ends connections whose clients change their keys more often than any needs to. */
+function limitKeyUpdates(server: Server, onEnd: (socket: TLSSocket) => void): void {
+  const end = (socket: TLSSocket & { readonly _handle?: ReadableHandle | null }) => {
+    // Otherwise more would be read in this turn. What was read is lost to OpenSSL in any case.
+    socket._handle?.readStop();
+    setImmediate(() => {
+      onEnd(socket);
+      socket.destroy();
+    });
+  };
+  // Only a server of TLS emits it.
+  server.on('keylog', countKeyUpdates('client', end));
+}
+
+/** Of a connection, below the stream. */
+interface ReadableHandle {
+  readStop(): number;
 }
 
 /** Every path leads to a target or throws its error. A slash at the end of a path makes no difference. */
@@ -389,23 +427,49 @@ function refusePath(message: string): never {
   throw new VaultError('malformed_request', { public: message });
 }
 
-/**
- * The address of the peer, or the valid address that trusted proxies name: limits count by it, and the log names it.
- * A peer that has already left has no address.
- */
-function createAddressOf({ trustedProxies }: ConnectionOptions) {
-  const peerOf = ({ socket }: IncomingMessage) => socket.remoteAddress ?? '';
-  if (trustedProxies.length === 0) return peerOf;
-  const trust = proxyAddress.compile([...trustedProxies]);
-  return (request: IncomingMessage) => {
-    const said = proxyAddress(request, trust);
-    return isIP(said) === 0 ? peerOf(request) : said;
+/** The way of a request to this server, as far as it can be trusted. */
+interface RequestPath {
+  readonly address: string;
+  /** The trusted proxies that passed it on, the nearest to the client first. */
+  readonly forwarded?: string | undefined;
+}
+
+/** More proxies than these are not named. */
+const proxiesNamedMax = 4;
+
+interface ProxyTrust {
+  /**
+   * The address of the peer, or the valid address that trusted proxies name: limits count by it, and the log names it.
+   * A peer that has already left has no address. What a client claims of hops before the one that the last trusted
+   * proxy saw is left out.
+   */
+  pathOf(request: IncomingMessage): RequestPath;
+  /** Whether a peer is a proxy that is trusted. */
+  isTrusted(address: string): boolean;
+  setProxies(proxies: readonly string[]): void;
+}
+
+function createTrust(trustedProxies: readonly string[]): ProxyTrust {
+  let trust = trustIn(trustedProxies);
+  const peerOf = ({ socket }: IncomingMessage): RequestPath => ({
+    address: socket.remoteAddress ?? '',
+  });
+  return {
+    pathOf: (request) => {
+      if (trust === undefined) return peerOf(request);
+      const hops = proxyAddress.all(request, trust);
+      const address = hops.at(-1) ?? '';
+      if (isIP(address) === 0) return peerOf(request);
+      const proxies = hops.slice(0, -1).reverse().slice(-proxiesNamedMax);
+      return { address, forwarded: proxies.length === 0 ? undefined : proxies.join(', ') };
+    },
+    isTrusted: (address) => trust !== undefined && isIP(address) !== 0 && trust(address, 0),
+    setProxies: (proxies) => {
+      trust = trustIn(proxies);
+    },
   };
 }
 
-/** Whether a peer is a proxy that is trusted. */
-function createIsTrusted({ trustedProxies }: ConnectionOptions): (address: string) => boolean {
-  if (trustedProxies.length === 0) return () => false;
-  const trust = proxyAddress.compile([...trustedProxies]);
-  return (address) => isIP(address) !== 0 && trust(address, 0);
+function trustIn(proxies: readonly string[]) {
+  return proxies.length === 0 ? undefined : proxyAddress.compile([...proxies]);
 }

@@ -1,6 +1,6 @@
 /** Keyed digests that find equal values, the HMAC below them, and the plain hash for random strings. */
 import assert from 'node:assert/strict';
-import { createHash, hash, type KeyObject } from 'node:crypto';
+import { createHash, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import { base58 } from '@scure/base';
 import { encodeParts } from './parts.ts';
 
@@ -20,9 +20,25 @@ export function searchTermOf(key: KeyObject, field: string, value: string): Uint
   return new Uint8Array(hmac(key, [field, value]).subarray(0, searchTermBytes));
 }
 
+/**
+ * The digest, of 16 characters, under which an import remembers a line. There are few card numbers, so that a hash
+ * without a key would tell the one in the line to whoever has the file of the digests.
+ */
+export function importedLineDigestOf(apiKey: string, line: string): string {
+  const digest = hmac(createSecretKey(apiKey, 'utf8'), ['imported line', line]);
+  return digest.toString('base64url').slice(0, importedLineDigestLength);
+}
+
+export const importedLineDigestLength = 16;
+
 /** SHA-256 of bytes, or of a string's UTF-8. Only for what cannot be guessed, such as API keys. */
 export function sha256(data: string | Uint8Array): Buffer {
   return hash('sha256', data, 'buffer');
+}
+
+/** SHA-384 of a file for browsers, as the attribute `integrity` of an element states it. */
+export function integrityOf(contents: Uint8Array): string {
+  return `sha384-${hash('sha384', contents, 'base64')}`;
 }
 
 /**

@@ -67,6 +67,13 @@ export interface KeyVersion {
    */
   readonly overlaps?: true;
   /**
+   * Of data keys: the rotation that made this version, while rows under earlier versions are being sealed again. Rows
+   * of rotations can be altered in the database, and this cannot.
+   */
+  readonly resealing?: ResealingPurpose;
+  /** Of data keys: from then on no row was under an earlier version. */
+  readonly resealedAt?: Instant;
+  /**
    * Of webhook keys: the number of the key pair with which the vault signs deliveries. Absent for the pair that all
    * tenants share until they rotate it, which has the number 1.
    */
@@ -85,6 +92,10 @@ export type NewVersion = Pick<KeyVersion, 'pair' | 'introducedBy'>;
 /** Purposes whose digests are stored with rows that a data key seals. */
 const digestPurposes = ['fingerprint', 'search'] as const;
 export type DigestPurpose = (typeof digestPurposes)[number];
+
+/** The purposes whose rotation seals all rows again, each under a new data key. */
+export const resealingPurposes = ['data', ...digestPurposes] as const;
+export type ResealingPurpose = (typeof resealingPurposes)[number];
 
 type Versions = Readonly<Record<Purpose, readonly KeyVersion[]>>;
 
@@ -251,6 +262,41 @@ export class Keyring {
     );
   }
 
+  /** The rotation in which rows under earlier data keys are being sealed again. */
+  get resealing(): ResealingPurpose | undefined {
+    return this.versions.data.findLast(({ resealing }) => resealing)?.resealing;
+  }
+
+  /** The keyring in which the rows under the versions before the active data key are being sealed again. */
+  withResealing(purpose: ResealingPurpose): Keyring {
+    const active = this.activeVersion('data');
+    return this.#withData(({ resealing: _before, ...entry }) =>
+      entry.version === active ? { ...entry, resealing: purpose } : entry,
+    );
+  }
+
+  /** The keyring once no row is under an earlier data key. */
+  withResealed(resealedAt: Instant): Keyring {
+    return this.#withData(({ resealing, ...entry }) =>
+      resealing === undefined ? entry : { ...entry, resealedAt },
+    );
+  }
+
+  #withData(change: (entry: KeyVersion) => KeyVersion): Keyring {
+    return this.#with('data', this.versions.data.map(change));
+  }
+
+  /** The keyring with other numbers of the key pairs that its webhook keys name, by their version. */
+  withPairs(pairs: ReadonlyMap<number, number>): Keyring {
+    return this.#with(
+      'webhook',
+      this.versions.webhook.map((entry) => {
+        const pair = pairs.get(entry.version);
+        return pair === undefined ? entry : { ...entry, pair };
+      }),
+    );
+  }
+
   /** The webhook keys that sign deliveries: the one before the active one first, as long as it signs as well. */
   signingVersions(now: Instant): readonly KeyVersion[] {
     return this.versions.webhook.filter(
@@ -351,13 +397,13 @@ function byPurpose<T>(of: (purpose: Purpose) => T): Readonly<Record<Purpose, T>>
 }
 
 /**
- * `{ purpose: [{ state, key?, created_at?, destroyed_at?, from_data?, overlaps?, pair?, signs_until?, introduced_by?,
- * public_key? }] }`; a version is its place in the list, counted from 1.
+ * `{ purpose: [{ state, key?, created_at?, destroyed_at?, from_data?, overlaps?, resealing?, resealed_at?, pair?,
+ * signs_until?, introduced_by?, public_key? }] }`; a version is its place in the list, counted from 1.
  */
 function serialize(keyring: Keyring): string {
   const entryOf = (version: KeyVersion): Json => {
     const { state, key, createdAt, destroyedAt, fromData, overlaps } = version;
-    const { pair, signsUntil, introducedBy, publicKey } = version;
+    const { resealing, resealedAt, pair, signsUntil, introducedBy, publicKey } = version;
     return {
       state,
       ...(key !== undefined && { key: key.export().toString('base64') }),
@@ -365,6 +411,8 @@ function serialize(keyring: Keyring): string {
       ...(destroyedAt !== undefined && { destroyed_at: destroyedAt }),
       ...(fromData !== undefined && { from_data: fromData }),
       ...(overlaps && { overlaps }),
+      ...(resealing !== undefined && { resealing }),
+      ...(resealedAt !== undefined && { resealed_at: resealedAt }),
       ...(pair !== undefined && { pair }),
       ...(signsUntil !== undefined && { signs_until: signsUntil }),
       ...(introducedBy !== undefined && { introduced_by: introducedBy }),
@@ -402,7 +450,9 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
   const state = keyStates.find((known) => known === entry['state']);
   if (state === undefined) return undefined;
   const { created_at: createdAt, destroyed_at: destroyedAt, from_data: fromData, overlaps } = entry;
+  const resealing = resealingPurposes.find((known) => known === entry['resealing']);
   const {
+    resealed_at: resealedAt,
     pair,
     signs_until: signsUntil,
     introduced_by: introducedBy,
@@ -415,6 +465,8 @@ function parseVersion(entry: Json, index: number): KeyVersion | undefined {
     ...(typeof destroyedAt === 'number' && { destroyedAt: parseInstant(destroyedAt) }),
     ...(typeof fromData === 'number' && { fromData }),
     ...(overlaps === true && { overlaps }),
+    ...(resealing !== undefined && { resealing }),
+    ...(typeof resealedAt === 'number' && { resealedAt: parseInstant(resealedAt) }),
     ...(typeof pair === 'number' && { pair }),
     ...(typeof signsUntil === 'number' && { signsUntil: parseInstant(signsUntil) }),
     ...(typeof introducedBy === 'number' && { introducedBy }),

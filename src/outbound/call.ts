@@ -14,6 +14,8 @@ export interface OutboundRequest {
   readonly body?: string | Uint8Array;
   /** From the first look-up of the name to the last byte of the last response. */
   readonly timeoutMs: number;
+  /** Ends the call as the timeout does. */
+  readonly signal?: AbortSignal;
   readonly responseBytesMax: number;
   /** The maximum number of redirects. With 0 a redirect is a response like any other. */
   readonly redirectsMax: number;
@@ -43,7 +45,8 @@ const partition = 'vault';
 /** Cookies are not stored between calls. */
 export function createOutbound(forward: Forward): Outbound {
   return async (request) => {
-    const signal = AbortSignal.timeout(request.timeoutMs);
+    const timeout = AbortSignal.timeout(request.timeoutMs);
+    const signal = request.signal ? AbortSignal.any([timeout, request.signal]) : timeout;
     try {
       let next = request;
       for (let followed = 0; ; followed += 1) {

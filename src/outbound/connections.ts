@@ -4,6 +4,7 @@ import https, { type RequestOptions } from 'node:https';
 import { connect, type TcpNetConnectOpts } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SecureContext, TLSSocket } from 'node:tls';
+import { countKeyUpdates } from '../base/key-updates.ts';
 import { HandshakeGate } from './handshake-gate.ts';
 import { Handshakes } from './handshakes.ts';
 
@@ -66,6 +67,8 @@ export class Connections extends https.Agent {
       ...options,
       socket: gate,
     } as RequestOptions) as TLSSocket;
+    const count = countKeyUpdates('server', () => gate.refuseMore());
+    socket.on('keylog', (line: Buffer) => count(line, socket));
     return socket.once('secureConnect', () => gate.secured());
   }
 

@@ -15,6 +15,7 @@ const reasons = {
   tls_too_large: 'the host sends too many or too large certificates',
   expensive_tls:
     'TLS handshakes with the host take too much processor time, so it is not called for a while',
+  key_updates: 'the host changes the keys of its TLS connection too often',
   reset: 'the host closed the connection',
   invalid_response: 'the host sent something other than a valid HTTP response within the limits',
   invalid_request: 'the method or a header is not valid in HTTP',
@@ -63,6 +64,7 @@ const unreachable: ReadonlySet<OutboundFailure> = new Set([
   'tls',
   'tls_too_large',
   'expensive_tls',
+  'key_updates',
   'reset',
   'invalid_response',
 ]);

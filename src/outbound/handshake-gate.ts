@@ -20,6 +20,7 @@ export class HandshakeGate extends Duplex {
   readonly #steps: HandshakeSteps;
   #bytes = 0;
   #isSecured = false;
+  #isRefused = false;
   #withdraw: () => void = () => undefined;
 
   constructor(raw: Socket, steps: HandshakeSteps) {
@@ -39,7 +40,15 @@ export class HandshakeGate extends Duplex {
     this.#steps.succeeded();
   }
 
+  /** The host changes its keys again and again. Called inside of the work of OpenSSL, so it ends in the next turn. */
+  refuseMore(): void {
+    this.#isRefused = true;
+    this.#raw.pause();
+    setImmediate(() => this.destroy(new OutboundError('key_updates')));
+  }
+
   #pass(chunk: Buffer): void {
+    if (this.#isRefused) return;
     if (this.#isSecured) {
       if (!this.push(chunk)) this.#raw.pause();
       return;

@@ -106,7 +106,7 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     const reading = recent.reading();
     for (let readsLeft = readsMax; ; readsLeft--) {
       const stored = await rowAt(address);
-      const tenant = stored && (await tenants.find(stored.tenant_id));
+      const tenant = stored && (await tenants.findForRequest(stored.tenant_id));
       if (stored === undefined || tenant === undefined) return undefined;
       const row = quarantine.read(() => requireProven(tenant, 'proxies', stored));
       if (row && !addressesOf(row).includes(address) && readsLeft > 1) continue;
@@ -130,7 +130,7 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
     if (known === undefined) return load(address, origin);
     // Its settings and quotas may have changed, or the tenant may be deleted.
     const { id } = known.tenant;
-    const tenant = tenants.known(id) ?? (await tenants.find(id));
+    const tenant = tenants.known(id) ?? (await tenants.findForRequest(id));
     return tenant && { proxy: tenant === known.tenant ? known : { ...known, tenant } };
   }
 

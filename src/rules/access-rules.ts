@@ -2,6 +2,7 @@
 import { containerForm, parseContainer } from '../base/container.ts';
 import { invalid } from '../base/errors.ts';
 import { mayBeginTokenId, parseTokenId } from '../base/ids.ts';
+import { closestTo } from '../base/similar.ts';
 import { createValidationErrors } from '../base/validation-errors.ts';
 import {
   type HolderKind,
@@ -90,10 +91,11 @@ function readPermissions(
   return texts.flatMap((text, index) => {
     const permission = parsePermission(text);
     if (permission !== undefined && mayHold(permission)) return permission;
-    refuse(
-      `permissions[${index}]`,
-      'must be a permission that can be granted to this kind of application, or in this rule',
-    );
+    const possible = Object.keys(permissions).filter((one) => mayHold(one as Permission));
+    const meant = permission === undefined ? closestTo(text, possible) : undefined;
+    const suggestion = meant === undefined ? '' : `did you mean ${meant}? It `;
+    const list = possible.length === 0 ? 'no permission' : `one of: ${possible.join(', ')}`;
+    refuse(`permissions[${index}]`, `${suggestion}must be ${list}`);
     return [];
   });
 }

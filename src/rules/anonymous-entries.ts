@@ -1,6 +1,6 @@
 /** Log entries for requests that are refused before their caller is known. */
 import type { Instant } from '../base/clock.ts';
-import type { LogEntry } from '../store/log-chain/entries.ts';
+import { type LogEntry, noSource } from '../store/log-chain/entries.ts';
 import type { Row } from '../store/tables.ts';
 import type { Origin } from './caller.ts';
 import { alteredOutside } from './log-entries.ts';
@@ -9,28 +9,48 @@ import { alteredOutside } from './log-entries.ts';
 export type RefusedKey = Pick<Row<'api_keys'>, 'tenant_id' | 'key_id'> &
   Partial<Pick<Row<'api_keys'>, 'session_id'>>;
 
+/** A session of the console as the log names it. */
+export type RefusedConsoleSession = Pick<Row<'console_sessions'>, 'tenant_id'> & {
+  readonly console_session_id: Row<'console_sessions'>['session_id'];
+  /** Whose session it is, unless its row was altered. */
+  readonly person_id?: Row<'console_sessions'>['person_id'];
+};
+
 export interface FailedAuthentication {
-  readonly key: RefusedKey;
+  readonly key: RefusedKey | RefusedConsoleSession;
   /** The key, or its holder, was altered outside the vault. */
   readonly flaw: 'altered' | undefined;
 }
 
-/** A known key was sent and refused: its holder is deleted, or the key has expired. */
+/**
+ * A known key was sent and refused: its holder is deleted, or the key has expired. Or a session of the console was: it
+ * has ended, its request does not come from the console, or its person may not act as the application that it names.
+ */
 export function failedAuthenticationEntry(
   origin: Origin,
   at: Instant,
   { key, flaw }: FailedAuthentication,
 ): LogEntry {
-  const { tenant_id, key_id, session_id = null } = key;
-  return anonymousDenial(origin, at, {
-    tenant_id,
-    entity_type: session_id === null ? 'application_key' : 'session',
-    entity_id: session_id ?? key_id,
+  const { noun, ...about } = 'console_session_id' in key ? ofConsole(key) : ofKey(key);
+  const entry = anonymousDenial(origin, at, {
+    tenant_id: key.tenant_id,
+    ...about,
     operation: 'authenticate',
     message: flaw
-      ? `Authentication failed: the key was ${alteredOutside}`
+      ? `Authentication failed: the ${noun} was ${alteredOutside}`
       : 'Authentication failed',
   });
+  const { person_id } = { person_id: undefined, ...key };
+  return person_id ? { ...entry, source: { ...(entry.source ?? noSource), person_id } } : entry;
+}
+
+function ofKey({ key_id, session_id = null }: RefusedKey) {
+  const entity_type = session_id === null ? 'application_key' : 'session';
+  return { noun: 'key', entity_type, entity_id: session_id ?? key_id, key_id };
+}
+
+function ofConsole({ console_session_id: entity_id }: RefusedConsoleSession) {
+  return { noun: 'session', entity_type: 'console_session', entity_id, key_id: null };
 }
 
 /** A call of a proxy that was altered outside the vault. The caller is authenticated only after the proxy is found. */
@@ -41,18 +61,18 @@ export function alteredProxyEntry(
 ): LogEntry {
   const message = `Proxy invoke denied: it was ${alteredOutside}`;
   const about = { entity_type: 'proxy', entity_id: proxy_id, operation: 'invoke', message };
-  return anonymousDenial(origin, at, { tenant_id, ...about });
+  return anonymousDenial(origin, at, { tenant_id, key_id: null, ...about });
 }
 
 type DenialSubject = Pick<
   LogEntry,
   'tenant_id' | 'entity_type' | 'entity_id' | 'operation' | 'message'
->;
+> & { readonly key_id: string | null };
 
 function anonymousDenial(
-  { address, traceId }: Origin,
+  { address, traceId, userAgent, forwarded }: Origin,
   at: Instant,
-  about: DenialSubject,
+  { key_id, ...about }: DenialSubject,
 ): LogEntry {
   return {
     ...about,
@@ -61,7 +81,14 @@ function anonymousDenial(
     actor_type: 'anonymous',
     result: 'denied',
     disclosure: null,
+    container: null,
     origin: address,
     trace_id: traceId,
+    source: {
+      ...noSource,
+      key_id,
+      user_agent: userAgent ?? null,
+      forwarded: forwarded ?? null,
+    },
   };
 }

@@ -1,7 +1,15 @@
 /** The caller: proof that a request was authenticated, and the facts that its rules may use. */
 import type { Brand } from '../base/brand.ts';
-import type { ApplicationId, KeyId, ProxyId, SessionId } from '../base/ids.ts';
+import type {
+  ApplicationId,
+  ConsoleSessionId,
+  KeyId,
+  PersonId,
+  ProxyId,
+  SessionId,
+} from '../base/ids.ts';
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
+import type { Spender } from '../store/log-chain/entries.ts';
 import { Openings } from './opened.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';
@@ -15,10 +23,28 @@ export interface Origin {
   readonly traceId: string;
   /** The header prefix that the caller uses, such as `SVC`; it selects the compatibility dialect. */
   readonly dialect: string;
+  /** The products that the client names, shortened; see `http/client-products.ts`. */
+  readonly userAgent?: string | undefined;
+  /** The trusted proxies that passed the request on, the nearest to the client first. */
+  readonly forwarded?: string | undefined;
+  /** The person who used the console. */
+  readonly person?: { readonly id: string; readonly name: string } | undefined;
   /** Absent where the client sent no `traceparent` and no traces are recorded. */
   readonly trace?: TraceContext | undefined;
   /** Its `CDN-Loop`: through which vaults and networks it came. */
   readonly loop?: string | undefined;
+  /** Why the caller asks, in its own words, for the log. */
+  readonly reason?: string | undefined;
+}
+
+/** A person who acts as an application, in a session of the console. The origin has the name. */
+export interface SignedInPerson {
+  readonly id: PersonId;
+  readonly session: ConsoleSessionId;
+  /** With which the session is found. */
+  readonly secretHash: string;
+  /** Whether the person has proved to be present within the last minutes. */
+  readonly isPresent: boolean;
 }
 
 /** The identity with which a caller acts. `access/authority.ts` says from which rows its authority derives. */
@@ -30,6 +56,8 @@ export interface Credential {
   readonly session: SessionId | undefined;
   /** Set if no key was sent: the proxy that requires none. Its callers act with the rules of its application. */
   readonly anonymous?: ProxyId;
+  /** Set if a person acts as the application. No key was sent then. */
+  readonly signedIn?: SignedInPerson;
 }
 
 /** What the vault knows about the holder of a key. */
@@ -40,15 +68,37 @@ export interface Identity extends Credential {
   /** For a session, the policy of the application that authorized it. */
   readonly authorizer?: Policy;
   readonly origin: Origin;
+  /** Of the pages that may send the key, or the session that it created; any where it is absent. */
+  readonly pageOrigins?: readonly string[];
   /** Set if code runs for a visitor, with rights that its caller does not have. */
   readonly forVisitor?: true;
+  /**
+   * Against whose budgets the values count that the caller has revealed, where that is not the caller alone: a session
+   * spends the budgets of the keys that it derives from, and code also those of its caller.
+   */
+  readonly spenders?: readonly Spender[] | undefined;
 }
 
-export type Caller = Brand<Identity & { readonly openings: Openings }, 'Caller'>;
+interface CallerFacts {
+  readonly openings: Openings;
+  readonly spenders: readonly Spender[];
+}
+
+export type Caller = Brand<Identity & CallerFacts, 'Caller'>;
 
 /** Called only after a key was found, or a proxy that requires none. */
 export function authenticated(identity: Identity): Caller {
-  return { ...identity, openings: new Openings() } as Caller;
+  const spenders = identity.spenders ?? [spenderOf(identity)];
+  return { ...identity, spenders, openings: new Openings() } as Caller;
+}
+
+/** The budget of a caller who acts with the rights of an application. */
+export function spenderOf({
+  application,
+  key,
+  signedIn,
+}: Pick<Credential, 'application' | 'key' | 'signedIn'>): Spender {
+  return { application_id: application, counted_id: signedIn?.id ?? key ?? application };
 }
 
 /** True where no key was sent; `undefined` otherwise. */
@@ -65,11 +115,14 @@ export function isOfServer({ kind, anonymous }: Pick<Caller, 'kind' | 'anonymous
 }
 
 /**
- * True if results may reach a visitor: for callers without a server key, and for the code that they call, whatever
- * rights it is lent.
+ * True if results may reach someone who must not find values by guessing: for callers without a server key, for the
+ * code that they call, whatever rights it is lent, and for people who have given no reason to see values.
  */
-export function isForVisitor(caller: Pick<Caller, 'kind' | 'anonymous' | 'forVisitor'>): boolean {
-  return caller.forVisitor === true || !isOfServer(caller);
+export function isForVisitor(
+  caller: Pick<Caller, 'kind' | 'anonymous' | 'forVisitor' | 'signedIn' | 'origin'>,
+): boolean {
+  const isMasked = caller.signedIn !== undefined && caller.origin.reason === undefined;
+  return caller.forVisitor === true || isMasked || !isOfServer(caller);
 }
 
 /**

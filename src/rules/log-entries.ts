@@ -4,7 +4,7 @@ import type { AlteredRow } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { JsonObject } from '../base/json.ts';
 import { codeOf, type Disclosure } from '../store/log-chain/disclosure.ts';
-import type { LogEntry } from '../store/log-chain/entries.ts';
+import { type EntrySource, type LogEntry, noSource } from '../store/log-chain/entries.ts';
 import type { Actor, Caller } from './caller.ts';
 import { messages } from './log-messages.ts';
 
@@ -12,21 +12,26 @@ export type Entity = keyof typeof messages;
 
 /** What people read for each entity type, in the order in which types are listed. */
 export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
+  alert: 'Alert',
   application: 'Application',
   application_key: 'Application Key',
   application_template: 'Application Template',
   bank: 'Bank',
   card: 'Card',
+  console_session: 'Console Session',
   idempotency_key: 'Idempotency Key',
   key: 'Key',
   keyring: 'Keyring',
   log: 'Log',
   log_checkpoint: 'Log Checkpoint',
   permission: 'Permission',
+  person: 'Person',
   proxy: 'Proxy',
   reactor: 'Reactor',
   reactor_run: 'Reactor Call',
   session: 'Session',
+  console_link: 'Sign-in Link',
+  sign_in_method: 'Sign-in Method',
   tenant: 'Tenant',
   tenant_host: 'Tenant Host',
   token: 'Token',
@@ -44,6 +49,8 @@ export interface Fact<E extends Entity> {
   /** The entity's id. For a list, the id of the tenant. */
   readonly id: string;
   readonly operation: OperationOf<E> & string;
+  /** Where the token or token intent is. */
+  readonly container?: string | undefined;
   /** Set if the operation showed data. */
   readonly disclosure?: Disclosure | undefined;
   /** Objects of the event that follows, such as `{token: {type: 'card'}}`: never data, never a value. */
@@ -58,9 +65,10 @@ export function entryOf<E extends Entity>(actor: Actor, at: Instant, fact: Fact<
     entity_type: fact.entity,
     entity_id: fact.id,
     operation: fact.operation.split(' ', 1)[0] ?? '',
-    message: messages[fact.entity][fact.operation] as string,
+    message: messageOf(actor, messages[fact.entity][fact.operation] as string),
     result: 'success',
     disclosure: fact.disclosure ? codeOf(fact.disclosure) : null,
+    container: fact.container ?? null,
     ...(fact.event && { event: fact.event }),
   };
 }
@@ -78,6 +86,7 @@ export interface AttemptedOperation {
   /** `*` if no existing entity was named: a path may hold a value by mistake. */
   readonly id: string;
   readonly operation: string;
+  readonly container?: string | undefined;
 }
 
 /** The entry of a refused operation. */
@@ -114,8 +123,9 @@ export function counted(entries: readonly LogEntry[]): readonly LogEntry[] {
 function attemptEntry(
   caller: Caller,
   at: Instant,
-  { entity, id, operation, result }: AttemptedOperation & { readonly result: 'denied' | 'failed' },
+  attempted: AttemptedOperation & { readonly result: 'denied' | 'failed' },
 ): LogEntry {
+  const { entity, id, operation, container = null, result } = attempted;
   const name = (displayNames as Readonly<Record<string, string>>)[entity] ?? entity;
   return {
     ...actorOf(caller),
@@ -123,9 +133,10 @@ function attemptEntry(
     entity_type: entity,
     entity_id: id,
     operation,
-    message: `${name} ${operation} ${result}`,
+    message: messageOf(caller, `${name} ${operation} ${result}`),
     result,
     disclosure: null,
+    container,
   };
 }
 
@@ -144,8 +155,10 @@ export function systemEntry<E extends Entity>(
     message: messages[fact.entity][fact.operation] as string,
     result: 'success',
     disclosure: null,
+    container: fact.container ?? null,
     origin: null,
     trace_id: null,
+    source: noSource,
     ...(fact.event && { event: fact.event }),
   };
 }
@@ -176,18 +189,42 @@ export function alteredEntries(
   return altered.map((row) => alteredEntry(caller, at, { ...row, operation }));
 }
 
+/** What happened, and the reason that was given for it. */
+function messageOf(actor: Actor, message: string): string {
+  const reason = actor.application === null ? undefined : actor.origin.reason;
+  return reason === undefined ? message : `${message}: ${reason}`.slice(0, messageLengthMax);
+}
+
 function actorOf(actor: Actor) {
   const tenant_id = actor.tenant.id;
   if (actor.application === null) {
-    return { tenant_id, actor_id: null, actor_type: 'operator', origin: null, trace_id: null };
+    const from = { origin: null, trace_id: null, source: noSource };
+    return { tenant_id, actor_id: null, actor_type: 'operator', ...from };
   }
   const { application, session, origin, anonymous } = actor;
-  const from = { origin: origin.address, trace_id: origin.traceId };
+  const from = {
+    origin: origin.address,
+    trace_id: origin.traceId,
+    source: sourceOf(actor),
+    spenders: actor.spenders,
+  };
   if (anonymous) return { tenant_id, actor_id: null, actor_type: 'anonymous', ...from };
   return {
     tenant_id,
     actor_id: session ?? application,
     actor_type: session === undefined ? 'application' : 'session',
     ...from,
+  };
+}
+
+function sourceOf({ application, key, session, anonymous, origin }: Caller): EntrySource {
+  const { person, userAgent = null, forwarded = null } = origin;
+  return {
+    application_id: session === undefined && anonymous === undefined ? null : application,
+    key_id: key ?? null,
+    person_id: person?.id ?? null,
+    person_name: person?.name ?? null,
+    user_agent: userAgent,
+    forwarded,
   };
 }

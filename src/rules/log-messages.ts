@@ -5,6 +5,16 @@
  * is the operation; a further word names the part of the entity.
  */
 export const messages = {
+  alert: {
+    bin: 'Alert: a key created or revealed many cards of one BIN',
+    egress_budget: 'Alert: most of an egress budget is used',
+    export: 'Alert: an export of tokens began',
+    honey_token: 'Alert: a honey token was used',
+    new_address: 'Alert: a key was used from a new address',
+    refusals: 'Alert: many requests of a key were refused',
+    reveals: 'Alert: a key reveals far more than usual',
+    stalled: 'Alert: the log export or the backup has stopped',
+  },
   token: {
     create: 'Token created',
     read: 'Token retrieved',
@@ -25,6 +35,8 @@ export const messages = {
     'use bank service': 'Token sent to the bank verification service',
     verify: 'Bank account verified',
     prove: 'Erasure of the token proven',
+    unwatch: 'Token made an ordinary one again',
+    watch: 'Token made a honey token',
   },
   token_intent: {
     create: 'Token intent created',
@@ -113,6 +125,33 @@ export const messages = {
     list: 'Sessions listed',
     delete: 'Session deleted',
     expire: 'Session expired',
+  },
+  person: {
+    create: 'Person created',
+    read: 'Person retrieved',
+    update: 'Person updated',
+    delete: 'Person removed',
+    list: 'People listed',
+  },
+  console_link: {
+    create: 'Sign-in link created',
+    use: 'Sign-in link used',
+    delete: 'Sign-in link removed',
+    expire: 'Sign-in link expired',
+  },
+  sign_in_method: {
+    create: 'Sign-in method added',
+    list: 'Sign-in methods listed',
+    use: 'Sign-in method used',
+    delete: 'Sign-in method removed',
+  },
+  console_session: {
+    create: 'Person signed in to the console',
+    list: 'Console sessions listed',
+    use: 'Console session used',
+    authenticate: 'Person authenticated again',
+    delete: 'Console session ended',
+    expire: 'Console session expired',
   },
   tenant: {
     create: 'Tenant created',

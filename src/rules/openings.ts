@@ -23,6 +23,7 @@ const vaultJobs = {
   'load encryption keys':
     'the private keys for which clients encrypt; each use has an entry of its own',
   'match webhooks': 'which events webhooks ask for, when an event is stored',
+  'examine proxies': 'the client keys of proxies, of which doctor names those that are too slow',
   'describe proxies': 'what the event of a changed proxy says of it',
   'deliver events': 'events, and where and with which secret they are sent',
   'sign deliveries': 'the key that signs what is sent to webhooks',
@@ -32,6 +33,8 @@ const vaultJobs = {
   'run reactor calls': 'asynchronous calls of reactors, as their callers sent them',
   'expire card codes': 'tokens and token intents, which are sealed again without their code',
   'expire responses': 'stored responses, which are sealed again without what has expired',
+  'continue sign-ins':
+    'what a sign-in began with, which the browser keeps in a cookie until it ends',
   'rotate tenant keys': 'everything of a tenant, which is sealed again under its new keys',
 } as const;
 

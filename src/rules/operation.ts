@@ -10,6 +10,7 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller, Operator } from './caller.ts';
+import { alteredEntry, detailed, failureOf } from './log-entries.ts';
 import { abandonedOpenings, requireAccounted } from './openings.ts';
 import type { Reply } from './reply.ts';
 
@@ -77,26 +78,21 @@ const decisionsMax = 20;
 const backoffMsMax = 64;
 
 /** The context of an operation. Each value that is opened for a caller has its log entry. */
-export type Performing = {
-  readonly store: Store;
-} & (
-  | {
-      readonly actor: Caller;
-      readonly clock: Clock;
-      /** The attempted operation, for the entries of values that were opened for a request that failed. */
-      readonly route: AttemptedRoute;
-    }
+export type Performing =
+  | PerformingForCaller
   /** Absent where a request needs no key. */
-  | { readonly actor: Operator | undefined }
-);
+  | { readonly store: Store; readonly actor: Operator | undefined };
 
-/** The same where a request may need no key. */
-export function performingFor(
-  store: Store,
-  actor: Caller | undefined,
-  attempt: { readonly clock: Clock; readonly route: AttemptedRoute },
-): Performing {
-  return actor ? { store, actor, ...attempt } : { store, actor };
+interface PerformingForCaller {
+  readonly store: Store;
+  readonly actor: Caller;
+  readonly clock: Clock;
+  /** The attempted operation, for the entries of requests that fail. */
+  readonly route: AttemptedRoute;
+  /** Rejects like admission if the key or the proxy of the request has ended. */
+  readonly stands?: () => Promise<unknown>;
+  /** What entries name as the source of the request, where that is code and not the application itself. */
+  readonly source?: string;
 }
 
 /**
@@ -144,7 +140,7 @@ async function commitDecision<R>(
   let conflict: Precondition | undefined;
   let inVain: readonly OpenedBinding[] = nothingOpened;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
-    const decision = await decided(performing, decide, { conflict, slot, inVain });
+    const decision = await decided(performing, decide, { conflict, slot, inVain, logs: true });
     const { effect, row } = decision;
     if ('refusal' in effect) {
       // A refused request may have succeeded before. In that case it is not logged as an attempt.
@@ -159,7 +155,7 @@ async function commitDecision<R>(
     try {
       if (change) outcome = await store.commit(row ? withReply(change, row) : change);
     } catch (error) {
-      if (change && isWithoutRoom(error)) await commitRefused(performing, decision, change);
+      if (change && isRefusedAtCommit(error)) await commitRefused(performing, decision, change);
       throw error;
     }
     if (outcome.conflict === undefined) {
@@ -198,11 +194,10 @@ interface FailedDecision extends Omit<Refused, 'refusal'> {
 async function decided<R, E extends Effect<R>>(
   performing: Performing,
   decide: (conflict: Precondition | undefined) => Promise<E>,
-  { conflict, slot, begun, inVain }: Deciding<R>,
+  { conflict, slot, begun, inVain, logs = false }: Deciding<R>,
 ): Promise<AccountedDecision<E>> {
-  const loop = 'route' in performing ? performing.actor.origin.loop : undefined;
   try {
-    const effect = withLoop(await decide(conflict), loop);
+    const effect = withOrigin(performing, await decide(conflict));
     if ('refusal' in effect) {
       reopen(performing, inVain);
       return refusing(withAbandonedOpenings(performing, effect));
@@ -217,10 +212,28 @@ async function decided<R, E extends Effect<R>>(
     return { effect: withAbandonedOpenings(performing, effect), row, opened };
   } catch (error) {
     reopen(performing, inVain);
-    const [first, ...others] = entriesOfAbandoned(performing, []);
+    const failed = logs ? entriesOfFailure(performing, error) : [];
+    const [first, ...others] = [...failed, ...entriesOfAbandoned(performing, failed)];
     if (first === undefined) throw error;
     return refusing({ change: { entries: [first, ...others] }, refusal: error });
   }
+}
+
+/**
+ * Failures are in the log, including `not_found`, so that the log shows callers who try ids that do not exist. The
+ * requested id is omitted, because it may be a value in the wrong place. A row that was altered outside the vault is
+ * named: it exists, and an operator has to examine it.
+ */
+function entriesOfFailure(performing: Performing, error: unknown): readonly LogEntry[] {
+  if (!('route' in performing) || !(error instanceof VaultError)) return [];
+  const { actor, clock, route, source } = performing;
+  const attempt = attemptOf(route);
+  const { altered, code } = error;
+  if (altered) {
+    const { operation } = attempt;
+    return [fromSource(alteredEntry(actor, clock.now(), { ...altered, operation }), source)];
+  }
+  return code === 'not_found' ? [fromSource(failureOf(actor, clock.now(), attempt), source)] : [];
 }
 
 interface Deciding<R> {
@@ -230,6 +243,8 @@ interface Deciding<R> {
   readonly begun?: Row<'replies'> | undefined;
   /** Opened by earlier decisions of the request, whose changes met a conflict and with them their entries. */
   readonly inVain: readonly OpenedBinding[];
+  /** Whether a failure has an entry of its own. After a call, the entries of the first commit speak of the attempt. */
+  readonly logs?: boolean;
 }
 
 function reopen({ actor }: Performing, opened: readonly OpenedBinding[]): void {
@@ -270,6 +285,13 @@ export function isWithoutRoom(error: unknown): boolean {
   return error instanceof VaultError && /^(?:unprocessable|insufficient_storage)$/.test(error.code);
 }
 
+/** There is no room, or the values that it reveals exceed a budget. */
+function isRefusedAtCommit(error: unknown): boolean {
+  return (
+    isWithoutRoom(error) || (error instanceof VaultError && error.code === 'too_many_requests')
+  );
+}
+
 /** The refusal, with entries for opened values that it does not cover. */
 function withAbandonedOpenings<E extends { readonly change?: Change }>(
   performing: Performing,
@@ -298,12 +320,23 @@ function entriesOfAbandoned(
   return abandoned;
 }
 
-/** Adds the `CDN-Loop` of the request to the change, whose events send it on. */
-function withLoop<E extends { readonly change?: Change }>(effect: E, loop: string | undefined): E {
+/**
+ * Adds where the request comes from: its `CDN-Loop` to the change, whose events send it on, and to the entries the code
+ * that made it.
+ */
+function withOrigin<E extends { readonly change?: Change }>(performing: Performing, effect: E): E {
   const { change } = effect;
-  return change === undefined || loop === undefined
-    ? effect
-    : { ...effect, change: { ...change, loop } };
+  if (change === undefined || !('route' in performing)) return effect;
+  const { source, actor } = performing;
+  const { loop } = actor.origin;
+  if (loop === undefined && source === undefined) return effect;
+  const [first, ...others] = change.entries;
+  const entries = [fromSource(first, source), ...others.map((one) => fromSource(one, source))];
+  return { ...effect, change: { ...change, entries, ...(loop !== undefined && { loop }) } };
+}
+
+function fromSource(entry: LogEntry, source: string | undefined): LogEntry {
+  return source === undefined ? entry : detailed(entry, source);
 }
 
 const committed: CommitOutcome = {};
@@ -327,10 +360,11 @@ async function reachOut<R>(
   { slot, begun }: BegunOperation<R>,
 ): Promise<R> {
   const { store } = performing;
-  const decide = await outreach.reachOut().catch(async (error: unknown) => {
+  const outcomeOf = await outreach.reachOut().catch(async (error: unknown) => {
     await commitAbandoned(performing, []);
     throw error;
   });
+  const decide = whileStanding(performing, outcomeOf);
   let inVain: readonly OpenedBinding[] = nothingOpened;
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
@@ -346,7 +380,7 @@ async function reachOut<R>(
     try {
       ({ conflict } = await store.commit(row ? withReply(change, row) : change));
     } catch (error) {
-      if (isWithoutRoom(error)) await commitRefused(performing, decision, change);
+      if (isRefusedAtCommit(error)) await commitRefused(performing, decision, change);
       throw error;
     }
     if (conflict === undefined) return outcome.reply;
@@ -357,6 +391,35 @@ async function reachOut<R>(
   throw new VaultError('conflict', {
     public: 'The call was made, but the tenant or the key changed before its outcome was stored.',
   });
+}
+
+/** True for the error of a key or a proxy that has ended, or that no longer permits the operation. */
+export function isEnded(error: unknown): error is VaultError {
+  return (
+    error instanceof VaultError && /^(?:unauthenticated|forbidden|not_found)$/.test(error.code)
+  );
+}
+
+/**
+ * A call of another host, or the code that decides about its outcome, may outlive the key. After the key has ended,
+ * no result of the call is stored or given to the caller. The idempotency key stays taken, because the call was made.
+ */
+function whileStanding<R>(performing: Performing, decide: DecideOutcome<R>): DecideOutcome<R> {
+  if (!('stands' in performing)) return decide;
+  const { stands, actor, clock, route } = performing;
+  return async (conflict) => {
+    const outcome = await decide(conflict);
+    try {
+      await stands?.();
+    } catch (error) {
+      if (!isEnded(error)) throw error;
+      const entry = failureOf(actor, clock.now(), attemptOf(route));
+      const basis = error.code === 'not_found' || actor.anonymous ? 'proxy' : 'key';
+      const why = `its ${basis} ended while another host was called`;
+      return { change: { entries: [detailed(entry, why)] }, refusal: error, keepsKey: true };
+    }
+    return outcome;
+  };
 }
 
 /** Effect and stored reply are one commit, and the key of the reply is unique: exactly once without locks. */

@@ -20,6 +20,8 @@ export interface PermissionRow {
   readonly wholeValueTo?: string;
   /** The transform when it is held without an access rule; `undefined` where no data is returned. */
   readonly impliedTransform: Transform | undefined;
+  /** True if a person in the console has to prove to be present: it makes keys, or changes who may do what. */
+  readonly needsPresence?: true;
 }
 
 const client: readonly ApplicationKind[] = ['public', 'private'];
@@ -52,11 +54,15 @@ const rows = {
   'token-intent:read': elsewhere('Read token intents', server),
   'token-intent:delete': elsewhere('Delete token intents', server),
   'application:read': elsewhere('Read applications and their keys', management),
-  'application:create': elsewhere('Create applications and their keys', management),
-  'application:update': elsewhere('Update applications', management),
+  'application:create': granting('Create applications and their keys', management),
+  'application:update': granting('Update applications', management),
   'application:delete': elsewhere('Delete applications and their keys', management),
   'session:read': elsewhere('Read sessions, without their keys', management),
   'session:delete': elsewhere('End sessions', management),
+  'person:read': elsewhere('Read people, and their sessions in the console', management),
+  'person:create': granting('Let people into the console, as any application', management),
+  'person:update': granting('Change as which applications people act', management),
+  'person:delete': elsewhere('Remove people, and end their sessions', management),
   'proxy:read': elsewhere('Read proxies', management),
   'proxy:create': elsewhere('Create proxies', management),
   'proxy:update': elsewhere('Update proxies, and read their configuration', management),
@@ -98,6 +104,10 @@ function onTokens(
 
 function sending(description: string, wholeValueTo: string): PermissionRow {
   return { ...onTokens(description, server, 'reveal'), wholeValueTo };
+}
+
+function granting(description: string, kinds: readonly ApplicationKind[]): PermissionRow {
+  return { ...elsewhere(description, kinds), needsPresence: true };
 }
 
 function elsewhere(description: string, kinds: readonly ApplicationKind[]): PermissionRow {

@@ -183,6 +183,23 @@ export function scopesOf(policy: Policy, permission: Permission): readonly RuleS
 
 const sight: Record<Transform, number> = { redact: 0, mask: 1, reveal: 2 };
 
+/**
+ * The same access with no transform above the given one. Nothing is left of permissions that send whole values to a
+ * destination or to code, because both may give back what they receive.
+ */
+export function showingAtMost(policy: Policy, most: 'redact' | 'mask'): Policy {
+  const lowered = new Map<Permission, readonly PolicyStep[]>();
+  for (const [permission, steps] of policy) {
+    if (permissions[permission].wholeValueTo !== undefined) continue;
+    const limited = steps.map(({ scope, grant }) => {
+      const transform = showsAsMuch(most, grant.transform) ? grant.transform : most;
+      return { scope, grant: { ...grant, transform } as Grant };
+    });
+    lowered.set(permission, limited);
+  }
+  return lowered as ReadonlyMap<Permission, readonly PolicyStep[]> as Policy;
+}
+
 /** True if one transform shows at least as much as the other. */
 export function showsAsMuch(one: Transform, other: Transform): boolean {
   return sight[one] >= sight[other];

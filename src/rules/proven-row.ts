@@ -3,7 +3,7 @@
  * vault did not write.
  */
 
-import { integrityError, isIntegrityError } from '../base/errors.ts';
+import { integrityError, invalid, isIntegrityError } from '../base/errors.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { proveRow, rowProven } from '../keys/row-proof.ts';
 import type { ExplainedName, ProvenTable } from '../store/row-states.ts';
@@ -17,13 +17,28 @@ export interface Keys {
   readonly keyring: Keyring;
 }
 
-/** The row with the proof that the vault wrote all of it. */
+/**
+ * The row with the proof that the vault wrote all of it.
+ * @throws VaultError `validation_failed` naming the column whose text would come back from a database as another one.
+ */
 export function proven<T extends ProvenTable>(
   { keyring }: Keys,
   table: T,
   row: Omit<Row<T>, 'proof'>,
 ): Row<T> {
+  requireStorable(row);
   return { ...row, proof: proveRow(keyring, table, provenText(table, row)) } as unknown as Row<T>;
+}
+
+/**
+ * No database keeps half of a surrogate pair, or PostgreSQL U+0000. Such a row would count as altered as soon as it was
+ * read: a tenant with such a name was locked out, with all of its keys.
+ */
+function requireStorable(row: object): void {
+  for (const [column, value] of Object.entries(row)) {
+    if (typeof value !== 'string' || (value.isWellFormed() && !value.includes('\0'))) continue;
+    throw invalid(column, 'must not contain U+0000 or half of a surrogate pair');
+  }
 }
 
 /**
@@ -74,6 +89,10 @@ const openings: { readonly [T in ExplainedName]: (keys: Keys, row: RowFromStore<
   client_keys: requiringProof('client_keys'),
   client_key_uses: requiringProof('client_key_uses'),
   webhooks: requiringProof('webhooks'),
+  people: requiringProof('people'),
+  console_links: requiringProof('console_links'),
+  console_sessions: requiringProof('console_sessions'),
+  sign_in_methods: requiringProof('sign_in_methods'),
   tokens: requiringSeal('tokens'),
   token_intents: requiringSeal('token_intents'),
 };
@@ -105,9 +124,9 @@ function requiringSeal<T extends BoundTable>(table: T) {
   };
 }
 
-/** Columns that record the use of a key. They decide nothing, and are written without a new proof. */
+/** Columns that are written without a new proof: they record the use of a key, or withhold a tenant. */
 const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
-  tenants: ['proof'],
+  tenants: ['proof', 'away_until'],
   applications: ['proof'],
   api_keys: ['proof', 'version', 'last_used_at'],
   sessions: ['proof'],
@@ -117,25 +136,33 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   client_keys: ['proof'],
   client_key_uses: ['proof'],
   webhooks: ['proof'],
+  people: ['proof'],
+  console_links: ['proof'],
+  console_sessions: ['proof'],
+  sign_in_methods: ['proof'],
 };
 
 /**
- * Columns that a later release added. If all of them are null, the string is the same as before, so that rows of
- * earlier releases stay valid.
+ * Columns that later releases added, together or one after the other. Those are left out behind which everything is
+ * null, so that the string is the one that an earlier release proved, and its rows stay valid.
  */
-const addedColumns: Partial<Readonly<Record<ProvenTable, readonly string[]>>> = {
-  sessions: ['created_by_key', 'authorized_by_key'],
+const addedColumns: Partial<Readonly<Record<ProvenTable, readonly (readonly string[])[]>>> = {
+  applications: [['origins'], ['egress_budget']],
+  sessions: [['created_by_key', 'authorized_by_key']],
 };
 
 /** The columns in the order of the schema. JSON distinguishes null from strings. */
 export function provenText(table: ProvenTable, row: object): string {
   const values = row as AnyRow;
   const added = addedColumns[table] ?? [];
-  const hasAdded = added.some((column) => (values[column] ?? null) !== null);
+  const used = added.findLastIndex((columns) =>
+    columns.some((column) => (values[column] ?? null) !== null),
+  );
+  const absent = new Set(added.slice(used + 1).flat());
   return JSON.stringify(
     shapes[table].columns
       .filter((column) => !unprovenColumns[table].includes(column))
-      .filter((column) => hasAdded || !added.includes(column))
+      .filter((column) => !absent.has(column))
       .map((column) => {
         const value = values[column] ?? null;
         return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;

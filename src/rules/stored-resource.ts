@@ -31,7 +31,13 @@ import type { Reply } from './reply.ts';
 import type { Tenant } from './tenant.ts';
 
 /** The tables of such resources. */
-export type ResourceTable = 'applications' | 'client_keys' | 'proxies' | 'reactors' | 'webhooks';
+export type ResourceTable =
+  | 'applications'
+  | 'client_keys'
+  | 'people'
+  | 'proxies'
+  | 'reactors'
+  | 'webhooks';
 
 /** What a resource needs so that one can be read and removed. */
 export interface StoredResource<T extends ResourceTable> {
@@ -199,7 +205,7 @@ export interface ListedRows<T extends ShownTable> {
   show(row: Row<T>): object | Promise<object>;
 }
 
-type ShownTable = ResourceTable | 'sessions';
+type ShownTable = ResourceTable | 'sessions' | 'console_sessions' | 'sign_in_methods';
 
 type ListEntries = readonly [LogEntry, ...LogEntry[]];
 
@@ -353,7 +359,7 @@ export interface ReplacedResource<T extends ReplacedTable, Request, Settings, Op
   ): Promise<Omit<RelatedChange, 'entries'> & { readonly row: Row<T> }>;
 }
 
-type ReplacedTable = Exclude<ResourceTable, 'client_keys'>;
+type ReplacedTable = Exclude<ResourceTable, 'client_keys' | 'people'>;
 
 interface ReplacedRow {
   readonly version: number;

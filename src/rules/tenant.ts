@@ -36,12 +36,16 @@ export type TenantRowChange = Pick<Change, 'insert' | 'replace' | 'remove'>;
 
 export interface Tenants {
   /**
-   * The tenant as of at most a second ago; `undefined` if there is none, or if its row was altered outside the vault.
-   * No request or job uses an altered tenant, or its settings, until the row is repaired.
+   * The tenant as of at most a second ago; `undefined` if there is none, if another vault serves it, or if its row was
+   * altered outside the vault. No request or job uses an altered tenant, or its settings, until the row is repaired.
    */
   find(id: TenantId): Promise<Tenant | undefined>;
+  /** The same. @throws VaultError `unavailable` where another vault serves the tenant. */
+  findForRequest(id: TenantId): Promise<Tenant | undefined>;
   /** The same from memory: `undefined` also if the tenant would have to be read. */
   known(id: TenantId): Tenant | undefined;
+  /** The keyrings that this thread has opened within the last hour, as it last saw them. */
+  opened(): Iterable<readonly [TenantId, Keyring]>;
   /** A tenant with keys of its own that is yet to be stored. */
   draft(tenant: {
     readonly name: string;
@@ -66,6 +70,6 @@ export interface Tenants {
    * reads all of them.
    */
   all(): Promise<readonly Row<'tenants'>[]>;
-  /** The row as it is now, altered or not; `undefined` when there is none. */
+  /** The row as it is now, altered or not; `undefined` when there is none, or when another vault serves the tenant. */
   row(id: TenantId): Promise<Unproven<'tenants'> | undefined>;
 }

@@ -15,6 +15,8 @@ export interface VaultSteps {
 /** The additional steps of requests' commits. */
 export interface RequestSteps {
   readonly countRefusals?: CommitStep | undefined;
+  /** Egress budgets, and alerts about unusual use. */
+  readonly watchUse?: CommitStep;
   readonly tracing?: Tracing;
   /** Called where a request is about to wait for the store. */
   readonly onWait?: () => void;
@@ -26,11 +28,13 @@ export function storeWithSteps(
   store: Store,
   { deriveEvents, proveLog, requireLivingKeys, limitStorage }: VaultSteps,
 ): StoreWith {
-  return ({ tracing, countRefusals, onWait }) => {
+  return ({ tracing, countRefusals, watchUse, onWait }) => {
     const steps = [
       tracing && commitSpans(store, tracing),
       // What is counted elsewhere is neither an event nor proven here.
       countRefusals,
+      // After those, because what was refused reveals nothing.
+      watchUse,
       // The rows of events count, and are proven, like those of the change that causes them.
       deriveEvents,
       proveLog,

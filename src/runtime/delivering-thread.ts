@@ -28,7 +28,7 @@ function run(): void {
       await preparing;
     },
     listen: () => assert.fail('it does not listen'),
-    setTls: () => assert.fail('it serves no clients'),
+    apply: () => assert.fail('it serves no clients'),
     addSibling: () => assert.fail('it answers no requests'),
     counts: async () => (await prepared()).remote.counts(),
     stop: async () => {

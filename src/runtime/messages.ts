@@ -4,9 +4,8 @@ import type { OnFailedAuthentication } from '../access/failed-authentication.ts'
 import type { LogPosition } from '../audit/find.ts';
 import type { Log, LogFields } from '../base/telemetry/log.ts';
 import type { Counts, Metrics } from '../base/telemetry/metrics.ts';
-import type { WindowState } from '../base/window-counter.ts';
+import type { GivenBack, Taken, Wanted, WindowState } from '../base/window-counter.ts';
 import type { SharedPart, SharedResult } from '../http/bulk/siblings.ts';
-import type { PemPair } from '../keys/tls-pair.ts';
 import type { Isolation } from '../reactors/sandbox/isolation.ts';
 import type { Change } from '../store/change.ts';
 import type { Limit } from '../store/limiter.ts';
@@ -15,7 +14,7 @@ import type { StoreHealth } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import type { Config } from './config/config.ts';
 import type { VaultKeyCalls } from './remote-vault-keys.ts';
-import type { RequestWorkerConfig } from './request-worker.ts';
+import type { RequestWorkerConfig, WorkerReloadable } from './request-worker.ts';
 
 /** The data with which a thread starts: plain values, and memory that all threads share. */
 export interface ThreadData {
@@ -41,8 +40,8 @@ export interface ThreadCalls {
   prepare(data: ThreadData): Promise<void>;
   /** @returns the port, which the system chooses for port 0. */
   listen(port: number): Promise<number>;
-  /** Replaces the certificate for its new connections. */
-  setTls(pair: PemPair): Promise<void>;
+  /** Uses these settings from now on; where they cannot be used, it changes nothing and says why. */
+  apply(settings: WorkerReloadable): Promise<{ readonly problems: readonly string[] }>;
   counts(): Promise<Counts>;
   /** The way to another request thread, which has its other end. */
   addSibling(port: MessagePort): Promise<void>;
@@ -57,6 +56,8 @@ export interface ProcessCalls extends VaultKeyCalls {
   ping(): Promise<StoreHealth>;
   /** Of the embedded engine; servers on PostgreSQL count in the database. */
   countRequests(counted: CountedRequests): Promise<WindowState>;
+  takeRequests(asked: TakenRequests): Promise<Taken>;
+  giveRequestsBack(given: ReturnedRequests): Promise<void>;
   logRefusals(refused: Change['entries']): Promise<void>;
   logFailedAuthentication(failed: Parameters<OnFailedAuthentication>): Promise<void>;
   countFailedAttempt(address: string): Promise<void>;
@@ -95,6 +96,19 @@ export interface CountedRequests {
   readonly limit: Limit;
   readonly key: string;
   readonly times: number | undefined;
+}
+
+interface NamedCounter {
+  readonly limit: Limit;
+  readonly key: string;
+}
+
+interface TakenRequests extends NamedCounter {
+  readonly wanted: Wanted;
+}
+
+interface ReturnedRequests extends NamedCounter {
+  readonly given: GivenBack;
 }
 
 export interface LogLine {

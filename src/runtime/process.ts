@@ -1,26 +1,25 @@
 /** The parts that a process has once for all threads that serve requests: the vault, its exports, and its jobs. */
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
 import {
   createFailedAuthentication,
   type OnFailedAuthentication,
 } from '../access/failed-authentication.ts';
-import { createFailedAttempts, type FailedAttempts } from '../access/failure-limit.ts';
+import { type AdjustableAttempts, createFailedAttempts } from '../access/failure-limit.ts';
 import { type Bootstrapped, bootstrap } from '../access/tenants/bootstrap.ts';
 import { isRootKeyBesideProduction } from '../access/tenants/root-key-place.ts';
+import { createWatch } from '../access/watch/watch.ts';
 import { tokenReaders } from '../api/token-shapes.ts';
 import { type CheckpointSink, openCheckpointSink } from '../audit/checkpoint-sink.ts';
-import { createLogExport, type LogExport, toFile, toStandardOutput } from '../audit/export.ts';
+import type { LogExport } from '../audit/export.ts';
 import { createPageEnds, type PageEnds } from '../audit/list.ts';
 import { createRefusals } from '../audit/refusals.ts';
-import { minute, second, systemClock } from '../base/clock.ts';
+import { minute, parseInstant, second, systemClock } from '../base/clock.ts';
 import { isIntegrityError, reasonOf } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import { diskSpaceOf } from '../base/telemetry/disk.ts';
 import { createLog, type Log } from '../base/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from '../base/telemetry/metrics.ts';
-import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 import type { HostHealth } from '../base/telemetry/store-work.ts';
 import { endOfCertificate } from '../keys/tls-pair.ts';
 import { createOutbound } from '../outbound/call.ts';
@@ -45,10 +44,13 @@ import { freeBytesFloor } from '../store/sqlite/free-space.ts';
 import type { Store } from '../store/store.ts';
 import { createBacklog, type WaitingDeliveries } from '../webhooks/deliveries/backlog.ts';
 import type { StoreWith } from './commit-steps.ts';
-import type { Config } from './config/config.ts';
+import type { Config, Reloadable } from './config/config.ts';
 import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
+import { noticeStops } from './jobs/notice-stops.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
+import { readLastBackup } from './last-backup.ts';
+import { createLogOutlet } from './log-outlet.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 
 /**
@@ -69,8 +71,8 @@ export interface Process extends Vault {
   readonly reactorRuns: WaitingRuns | undefined;
   /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
-  /** The certificate of which metrics show the end, when another one is in use. */
-  showCertificate(pem: string): void;
+  /** Uses these settings from now on, as far as they are not a request worker's. */
+  apply(settings: Reloadable): void;
   /** @param pause passes the time between two runs of a job. */
   startJobs(pause: JobPause | undefined): RunningJobs;
   /** For when nothing commits any more: counted refusals are logged, exports finished, the store closed. */
@@ -79,7 +81,7 @@ export interface Process extends Vault {
 
 /** Counters and caches for all requests together, on any thread. */
 export interface Shared {
-  readonly attempts: FailedAttempts;
+  readonly attempts: AdjustableAttempts;
   readonly onFailedAuthentication: OnFailedAuthentication;
   readonly pageEnds: PageEnds;
   /** Takes what another thread committed, as if this one had: entries on PostgreSQL, checkpoints on both. */
@@ -99,11 +101,12 @@ interface Telemetry {
 }
 
 export async function openProcess(config: Config, options: ProcessOptions = {}): Promise<Process> {
-  const { clock = systemClock, log = createLog(config.logLevel) } = options;
+  const ownLog = createLog(config.logLevel);
+  const { clock = systemClock, log = ownLog } = options;
   const telemetry = { log, metrics: createMetrics() };
-  const logExport = openLogExport(config, { ...telemetry, clock });
+  const logOutlet = createLogOutlet(config, { ...telemetry, clock });
   const { metrics } = telemetry;
-  const onCommitted = logExport?.take;
+  const onCommitted = logOutlet?.take;
   // Most of both is waiting for other processes.
   const isolating = findCodeIsolation(config.reactors, options.findIsolation);
   isolating.catch(() => undefined);
@@ -115,10 +118,11 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   });
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
+  const watchUse = createWatch({ ...opened, metrics, log });
+  logOutlet?.open(opened);
   let certificate = config.tls?.cert;
   watchPlaces(metrics, config, () => certificate);
   metrics.watchStore(opened.store.state);
-  metrics.watch('log_export_waiting_characters', () => logExport?.waiting());
   metrics.watch('checkpoint_sink_waiting', () => sink?.waiting());
   watchDeliveries(metrics, { store: opened.store, clock });
   watchHosts(metrics, opened.store);
@@ -127,11 +131,12 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     await reactors?.close();
     await refusals.close();
     await sink?.close();
+    await logOutlet?.finish();
     await opened.close();
-    await logExport?.close();
+    await logOutlet?.close();
   };
   const storeWith: StoreWith = (steps) =>
-    opened.storeWith({ countRefusals: refusals.step, ...steps });
+    opened.storeWith({ countRefusals: refusals.step, watchUse, ...steps });
   const vault: Vault = { ...opened, store: storeWith({}), storeWith, close };
   try {
     const isolation = await isolating;
@@ -143,20 +148,33 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     await warnOfExposedRootKey(vault, config, log);
     const onCorrected = (tenant: TenantId) => alertOfCorrection(telemetry, tenant);
     const tools = { ...vault, onCorrected };
-    const jobs = jobsOf(tools, sink && minute, reactors?.runs, config.keyMaxAgeMs);
+    const jobs = [
+      ...jobsOf(tools, sink && minute, reactors?.runs, config),
+      noticeStops(
+        { ...vault, metrics, log },
+        {
+          exportFailingSince: logOutlet?.failingSince,
+          lastBackupAt: () => {
+            const last = readLastBackup(config.dataDir);
+            return last && parseInstant(Date.parse(last.created_at));
+          },
+        },
+      ),
+    ];
     const onFailure = (error: unknown) => {
       telemetry.metrics.count('job_failures');
       const altered = isIntegrityError(error);
       if (altered) telemetry.metrics.count('integrity_failures');
     };
+    const attempts = createFailedAttempts(config.rateLimits.failedAuthentication, clock);
     return {
       ...vault,
       ...telemetry,
       shared: {
-        attempts: createFailedAttempts(config.rateLimits.failedAuthentication, clock),
+        attempts,
         onFailedAuthentication: createFailedAuthentication({ ...vault, log }),
         pageEnds: createPageEnds(clock),
-        takeEntries: logExport?.take,
+        takeEntries: logOutlet?.take,
         takeCheckpoints: sink?.take,
       },
       isolation,
@@ -164,8 +182,10 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
       budgetMemory,
       reactorRuns: reactors?.runs,
       bootstrapped,
-      showCertificate: (pem) => {
-        certificate = pem;
+      apply: ({ logLevel, rateLimits, tls }) => {
+        ownLog.setLevel(logLevel);
+        attempts.setLimit(rateLimits.failedAuthentication);
+        certificate = tls?.cert;
       },
       startJobs: (pause) =>
         startJobs(jobs, log, { pause, onFailure, onSuccess: watchJobs(jobs, { metrics, clock }) }),
@@ -293,19 +313,4 @@ function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | un
   const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
   vault.store.subscribe(sink.take);
   return sink;
-}
-
-function openLogExport(
-  { logExport }: Config,
-  { metrics, log, clock }: Telemetry & Pick<Vault, 'clock'>,
-): LogExport | undefined {
-  if (logExport === undefined) return undefined;
-  const message = 'log entries were not exported; they are in the log itself';
-  const warn = createRareWarning(message, { log, clock });
-  const onLost = (count: number) => {
-    for (let lost = 0; lost < count; lost++) metrics.count('log_export_failures');
-    warn(count);
-  };
-  const write = logExport === 'stdout' ? toStandardOutput : toFile(logExport);
-  return createLogExport({ write, onLost, pause: (ms) => pause(ms, undefined, { ref: false }) });
 }

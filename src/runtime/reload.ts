@@ -1,39 +1,68 @@
-/** Reloads the settings that {@link Reloadable} names in a running server. */
+/** Reloads the settings that {@link Reloadable} names in a running server: all of them, or none. */
 
+import { isDeepStrictEqual } from 'node:util';
 import { reasonOf } from '../base/errors.ts';
 import type { PemPair } from '../keys/tls-pair.ts';
-import type { Config, Reloadable } from './config/config.ts';
+import type { Reloadable } from './config/config.ts';
 import { ConfigError, wrongVariable } from './config/problems.ts';
 import type { Process } from './process.ts';
 
-interface Tools extends Pick<Process, 'log' | 'showCertificate'> {
-  readonly setTls: (pair: PemPair) => void | Promise<void>;
+export interface Reloaded {
+  readonly isDone: boolean;
+  /** One line for the operator, without a value. */
+  readonly text: string;
 }
 
-/** Reloads happen one after the other, so that the pair that was read last is the one in use. */
-export function createReload({ tls }: Config, { log, setTls, showCertificate }: Tools) {
-  let latest = Promise.resolve();
+type ApplySettings = (settings: Reloadable) => void | Promise<void>;
 
-  async function reload(read: () => Reloadable): Promise<void> {
-    if (tls === undefined) {
-      log.info('reload: there is nothing to read again, because the vault serves no TLS');
-      return;
-    }
+const names = {
+  tls: 'the certificate',
+  logLevel: 'the log level',
+  rateLimits: 'the rate limits',
+  trustedProxies: 'the trusted proxies',
+} as const satisfies Record<keyof Reloadable, string>;
+
+const keys = ['tls', 'logLevel', 'rateLimits', 'trustedProxies'] as const;
+
+const settingsOf = ({ tls, logLevel, rateLimits, trustedProxies }: Reloadable): Reloadable => ({
+  tls,
+  logLevel,
+  rateLimits,
+  trustedProxies,
+});
+
+/**
+ * Reloads happen one after the other, so that what was read last is in use.
+ * @param first what the server started with.
+ */
+export function createReload(
+  first: Reloadable,
+  {
+    apply,
+    listening,
+  }: Pick<Process, 'apply'> & { readonly listening: { readonly apply: ApplySettings } },
+) {
+  let current = settingsOf(first);
+  let latest = Promise.resolve<Reloaded>({ isDone: true, text: '' });
+
+  async function reload(read: () => Reloadable): Promise<Reloaded> {
     try {
-      const next = read().tls;
-      if (next === undefined) return;
-      requireUsable(next);
-      await setTls(next);
-      showCertificate(next.cert);
-      log.info('reload: new connections use the certificate and the key that were read again');
+      const next = settingsOf(read());
+      if (next.tls) requireUsable(next.tls);
+      await listening.apply(next);
+      apply(next);
+      const changed = keys.filter((key) => !isDeepStrictEqual(current[key], next[key]));
+      current = next;
+      const what = changed.map((key) => names[key]).join(', ') || 'nothing';
+      return { isDone: true, text: `reload: what was read again is in use; changed: ${what}` };
     } catch (error) {
       // Problems of the configuration name variables and never hold a value.
-      const problem = error instanceof ConfigError ? error.message : reasonOf(error);
-      log.error(`reload: the certificate and the key in use stay. ${problem}`);
+      const problem = error instanceof ConfigError ? error.problems.join(' ') : reasonOf(error);
+      return { isDone: false, text: `reload: all settings in use stay. ${problem}` };
     }
   }
 
-  return (read: () => Reloadable): Promise<void> => {
+  return (read: () => Reloadable): Promise<Reloaded> => {
     latest = latest.then(() => reload(read));
     return latest;
   };

@@ -1,6 +1,7 @@
 /** The process as a request thread sees it: a store of its own, and the rest by remote calls. */
 
-import { type FailedAttempts, unlimitedAttempts } from '../access/failure-limit.ts';
+import type { AdjustableAttempts, FailureLimit } from '../access/failure-limit.ts';
+import { createWatch } from '../access/watch/watch.ts';
 import { countingRefusals } from '../audit/refusals.ts';
 import { systemClock } from '../base/clock.ts';
 import { createEpochs } from '../base/epochs.ts';
@@ -43,6 +44,8 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
       ping: () => rpc.call('ping', undefined),
       limiter: (limit) => ({
         count: (key, times) => rpc.call('countRequests', { limit, key, times }),
+        take: (key, wanted) => rpc.call('takeRequests', { limit, key, wanted }),
+        giveBack: (key, given) => rpc.call('giveRequestsBack', { limit, key, given }),
       }),
     },
   });
@@ -50,20 +53,21 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
     if (insert?.checkpoints) rpc.notify('takeCheckpoints', insert.checkpoints);
   });
   counted.watchStore(vault.store.state);
-  const isLimited = config.rateLimits.failedAuthentication !== undefined;
+  const log = remoteLog(rpc);
   const countRefusals = countingRefusals((refused) => rpc.call('logRefusals', refused));
-  const storeWith: StoreWith = (steps) => vault.storeWith({ countRefusals, ...steps });
+  const watchUse = createWatch({ ...vault, metrics: counted, log });
+  const storeWith: StoreWith = (steps) => vault.storeWith({ countRefusals, watchUse, ...steps });
   return {
     ...vault,
     isolation: data.isolation,
     processes: processBudget(data.budget.memory, data.budget.thread),
     store: storeWith({}),
     storeWith,
-    log: remoteLog(rpc),
+    log,
     metrics: { ...counted, expose: () => rpc.call('exposeMetrics', undefined) },
     counts,
     shared: {
-      attempts: isLimited ? remoteAttempts(rpc) : unlimitedAttempts,
+      attempts: remoteAttempts(rpc, config.rateLimits.failedAuthentication),
       onFailedAuthentication: (...failed) => rpc.call('logFailedAuthentication', failed),
       pageEnds: {
         get: (page) => rpc.call('pageEnd', page),
@@ -79,10 +83,18 @@ function remoteLog(rpc: ProcessRpc): Log {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-function remoteAttempts(rpc: ProcessRpc): FailedAttempts {
+/** The process counts; where nothing is counted, it is not asked. */
+function remoteAttempts(rpc: ProcessRpc, limit: FailureLimit | undefined): AdjustableAttempts {
+  let isLimited = limit !== undefined;
   return {
-    count: (address) => rpc.call('countFailedAttempt', address),
+    setLimit: (next) => {
+      isLimited = next !== undefined;
+    },
+    count: async (address) => {
+      if (isLimited) await rpc.call('countFailedAttempt', address);
+    },
     lookUp: async (address, task) => {
+      if (!isLimited) return task();
       const lookUp = await rpc.call('beginLookUp', address);
       try {
         return await task();

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { createThreadRpc, type ThreadRpc } from '../base/thread-rpc.ts';
+import { ConfigError } from './config/problems.ts';
 import type { ProcessCalls, ThreadCalls, ThreadData } from './messages.ts';
 import { openRemote, type Remote } from './remote.ts';
 import { createRequestWorker, type RequestWorker } from './request-worker.ts';
@@ -47,7 +48,16 @@ function run(): void {
       flushCompileCache();
       return listening;
     },
-    setTls: async (pair) => (await prepared()).worker.setTls(pair),
+    apply: async (settings) => {
+      const { worker } = await prepared();
+      try {
+        worker.apply(settings);
+        return { problems: [] };
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        return { problems: error.problems };
+      }
+    },
     counts: async () => (await prepared()).remote.counts(),
     addSibling: async (port) => (await prepared()).siblings.add(port),
     stop: async () => {

@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Authenticate, createAuthentication } from '../access/authenticate.ts';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
+import { createConsoleSessions } from '../access/console-sessions.ts';
+import type { OnFailedAuthentication } from '../access/failed-authentication.ts';
 import { createSigningPairs } from '../access/keyrings/signing-pairs.ts';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
+import { createFlows } from '../access/people/flows.ts';
 import { createCallerOfProxy } from '../access/proxy-caller.ts';
 import { createApi } from '../api/all.ts';
 import type { Section } from '../api/declaration/operation.ts';
@@ -18,15 +21,17 @@ import type { Metrics } from '../base/telemetry/metrics.ts';
 import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 import { createSpans, type Spans } from '../base/telemetry/spans.ts';
 import { createTracing } from '../base/telemetry/tracing.ts';
+import { consolePageRoutes } from '../browser/console-page.ts';
+import { createBrowserFiles } from '../browser/files.ts';
 import { createImportShared } from '../http/bulk/import-shared.ts';
 import type { ImportShared, Siblings } from '../http/bulk/siblings.ts';
+import { authenticatingPeople } from '../http/console/authenticate-person.ts';
 import { createIdempotency, type Idempotency } from '../http/idempotency/idempotency.ts';
 import { createOpenLimit } from '../http/limits/open-limit.ts';
 import { createRateLimits, unknownRoutes } from '../http/limits/rate-limit.ts';
 import type { Route } from '../http/protocol/route.ts';
 import { calls } from '../http/proxy/methods.ts';
 import { createServer } from '../http/server.ts';
-import type { PemPair } from '../keys/tls-pair.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createCollector } from '../outbound/collector.ts';
 import { createForward, type ForwardOptions } from '../outbound/forward.ts';
@@ -39,7 +44,7 @@ import { createAdmitLog } from '../reactors/calls/stored-logs.ts';
 import { openCode } from '../reactors/code/engine.ts';
 import { createQuarantine } from '../rules/quarantine.ts';
 import { openEnrichments } from '../tokens/enrichments/enrichments.ts';
-import type { Config } from './config/config.ts';
+import type { Config, Reloadable } from './config/config.ts';
 import { wrongVariable } from './config/problems.ts';
 import type { Process, Shared } from './process.ts';
 
@@ -56,8 +61,11 @@ export interface ListenAddress {
 export interface RequestWorker {
   /** @returns the port, which the system chooses for port 0. */
   listen(place: ListenAddress): Promise<number>;
-  /** Replaces the certificate for new connections. */
-  setTls(pair: PemPair): void;
+  /**
+   * Uses these settings from now on, the certificate for new connections.
+   * @throws ConfigError, before anything has changed, for a limit on a route that does not exist.
+   */
+  apply(settings: WorkerReloadable): void;
   /** Every operation that requires a key, as declared. */
   readonly sections: readonly Section[];
   /** Lines of an import that another thread has begun. */
@@ -94,9 +102,13 @@ export type RequestWorkerConfig = Pick<
   | 'publicUrl'
   | 'names'
   | 'accessLog'
-  | 'metricsAddress'
+  | 'showsMetrics'
   | 'otlpEndpoint'
+  | 'console'
 >;
+
+/** What a worker uses of the settings that can change. */
+export type WorkerReloadable = Pick<Reloadable, 'tls' | 'rateLimits' | 'trustedProxies'>;
 
 export interface RequestWorkerOptions {
   /** The time that a client has to send a request. */
@@ -149,6 +161,7 @@ export async function createRequestWorker(
   const { names } = config;
   const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
   const proxies = createProxyFinder({ ...process, names, quarantine });
+  const browserFiles = createBrowserFiles();
   const { sections, open } = createApi({
     ...tools,
     enrichments,
@@ -156,27 +169,45 @@ export async function createRequestWorker(
     names,
     quarantine,
     allowedHosts: config.outbound.allow,
-    showsMetrics: config.metricsAddress === undefined,
+    showsMetrics: config.showsMetrics,
     headerPrefix,
     version,
-    describe: async (api) => (await import('../api/page/description.ts')).createDescription(api),
+    browserFiles,
+    describe: async (api) => (await import('../api/openapi/openapi.ts')).openapiOf(api),
   });
   const routes = sections.flatMap(({ operations }) => operations);
   requireKnownRoutes(config, routes);
-  const gate = createGate(tools);
+  const rateLimits = createRateLimits({ ...tools, rules: config.rateLimits.rules });
+  const openLimits = {
+    description: createOpenLimit(config.rateLimits.description),
+    signIn: createOpenLimit(config.rateLimits.description),
+  };
+  const keyGate = createGate(tools);
+  const consoleSessions = createConsoleSessions(process);
+  const gate = config.console
+    ? {
+        ...keyGate,
+        authenticate: authenticatingPeople({
+          authenticate: keyGate.authenticate,
+          sessions: consoleSessions,
+          onFailure: countFailures(tools),
+          attempts: tools.attempts,
+        }),
+      }
+    : keyGate;
   const server = createServer({
     ...tools,
     ...gate,
     routes,
-    openRoutes: open,
+    openRoutes: config.console ? [...open, ...consolePageRoutes(browserFiles)] : open,
     newTraceId: () => newUuid(random),
     headerPrefixes: config.headerPrefixes,
     tls: config.tls,
     accessLog: config.accessLog,
     processorTime,
     tracing,
-    openLimit: createOpenLimit(config.rateLimits.description),
-    rateLimits: createRateLimits({ ...tools, rules: config.rateLimits.rules }),
+    openLimit: openLimits.description,
+    rateLimits: rateLimits.of,
     trustedProxies: config.trustedProxies,
     threads: config.threads,
     proxies,
@@ -185,6 +216,14 @@ export async function createRequestWorker(
     vaultName: outboundOptions.vaultName,
     publicUrl: config.publicUrl,
     requestTimeoutMs,
+    console: config.console
+      ? {
+          consoleSessions,
+          flows: createFlows(tools),
+          limit: openLimits.signIn.count,
+          onFailure: (origin) => countFailures(tools)(origin, undefined),
+        }
+      : undefined,
   });
   return {
     sections,
@@ -194,7 +233,15 @@ export async function createRequestWorker(
       await server.listen(place);
       return (server.server.address() as AddressInfo).port;
     },
-    setTls: server.setTls,
+    apply: (settings) => {
+      requireKnownRoutes(settings, routes);
+      const { rules, failedAuthentication, description } = settings.rateLimits;
+      if (settings.tls) server.setTls(settings.tls);
+      server.setTrustedProxies(settings.trustedProxies);
+      rateLimits.setRules(rules);
+      shared.attempts.setLimit(failedAuthentication);
+      for (const limit of Object.values(openLimits)) limit.setLimit(description);
+    },
     close: async () => {
       await server.close();
       await masking.close();
@@ -233,18 +280,28 @@ function createGate(
 ): Gate {
   const authenticate = createAuthentication({
     ...tools,
-    onFailure: (origin, key, flaw) => {
-      tools.metrics.count('authentication_failures');
-      if (flaw) tools.metrics.count('integrity_failures');
-      return tools.onFailedAuthentication(origin, key, flaw);
-    },
+    onFailure: countFailures(tools),
   });
   return { authenticate, idempotency: createIdempotency(tools) };
 }
 
-function requireKnownRoutes({ rateLimits }: RequestWorkerConfig, routes: readonly Route[]): void {
+function countFailures({
+  metrics,
+  onFailedAuthentication,
+}: Pick<RequestWorkerTools, 'metrics'> &
+  Pick<RequestWorkerTools['shared'], 'onFailedAuthentication'>): OnFailedAuthentication {
+  return (origin, key, flaw) => {
+    metrics.count('authentication_failures');
+    if (flaw) metrics.count('integrity_failures');
+    return onFailedAuthentication(origin, key, flaw);
+  };
+}
+
+function requireKnownRoutes(
+  { rateLimits }: Pick<RequestWorkerConfig, 'rateLimits'>,
+  routes: readonly Route[],
+): void {
   const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls]);
   if (unknown.length === 0) return;
-  const problem = `names routes that do not exist: ${unknown.join(', ')}`;
-  throw wrongVariable('STRONGROOM_RATE_LIMITS', problem);
+  throw wrongVariable(rateLimits.place, `names routes that do not exist: ${unknown.join(', ')}`);
 }

@@ -7,7 +7,6 @@ import { pooledRandom } from '../base/random.ts';
 import { createLog } from '../base/telemetry/log.ts';
 import { RootKeyError } from '../keys/root/root-key.ts';
 import { createHeldKeys, type HeldKeys, shamirName } from '../keys/root/shamir.ts';
-import type { PemPair } from '../keys/tls-pair.ts';
 import { type HeldAddress, holdAddress } from './address.ts';
 import type { Config, Reloadable } from './config/config.ts';
 import { startDelivering } from './delivering.ts';
@@ -15,8 +14,8 @@ import type { JobPause } from './jobs/runner.ts';
 import { type MetricsAddress, openMetricsAddress } from './metrics-address.ts';
 import { readSharedKeyIds, sharedKeyIds } from './open-vault.ts';
 import { openProcess, type Process, type ProcessOptions } from './process.ts';
-import { createReload } from './reload.ts';
-import type { RequestWorkerOptions } from './request-worker.ts';
+import { createReload, type Reloaded } from './reload.ts';
+import type { RequestWorker, RequestWorkerOptions } from './request-worker.ts';
 import { openRootKeySocket, type RootKeySocket } from './root-key-socket.ts';
 import { listenSealed } from './sealed.ts';
 import { createUnsealing, type Unsealing, type UnsealProgress } from './unsealing.ts';
@@ -31,9 +30,11 @@ export interface Running {
   readonly bootstrapped: Bootstrapped | undefined;
   /**
    * Takes up what `read` returns, such as a renewed certificate, and loses no connection. What is in use stays where
-   * `read` throws a ConfigError. Says in the log what came of it.
+   * `read` throws a ConfigError, or where what it returns cannot be used.
    */
-  reload(read: () => Reloadable): Promise<void>;
+  reload(read: () => Reloadable): Promise<Reloaded>;
+  /** Resolves when every thread that serves requests has shown that it is not stuck. */
+  respond(): Promise<void>;
   /** Finishes what is in flight, then closes the store. */
   stop(): Promise<void>;
 }
@@ -200,7 +201,8 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
     metricsUrl: metrics?.url,
     vault,
     bootstrapped: vault.bootstrapped,
-    reload: createReload(config, { ...vault, setTls: listening.setTls }),
+    reload: createReload(config, { ...vault, listening }),
+    respond: listening.respond,
     stop: async () => {
       await Promise.all([listening.close(), jobs.stop(), delivering.stop()]);
       await metrics?.close();
@@ -211,7 +213,8 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
 
 interface Listening {
   readonly port: number;
-  setTls(pair: PemPair): void | Promise<void>;
+  apply(...settings: Parameters<RequestWorker['apply']>): void | Promise<void>;
+  respond(): Promise<void>;
   /** Resolves when every request that has begun has its response. */
   close(): Promise<void>;
 }
@@ -226,8 +229,10 @@ async function listen(vault: Process, { config, options, address }: Starting): P
   const worker = await createRequestWorker(vault, config, options);
   try {
     await address.release();
-    const { setTls, close } = worker;
-    return { port: await worker.listen(config), setTls, close };
+    const { apply, close } = worker;
+    // It is this thread.
+    const respond = async () => undefined;
+    return { port: await worker.listen(config), apply, respond, close };
   } catch (error) {
     await worker.close();
     throw error;

@@ -1,6 +1,6 @@
 /** Serves requests of the threads with the parts that the process has once. */
 import assert from 'node:assert/strict';
-import type { Limiter } from '../store/limiter.ts';
+import type { Limit, Limiter } from '../store/limiter.ts';
 import type { LookUp, ProcessCalls } from './messages.ts';
 import type { Process } from './process.ts';
 import { vaultKeyCalls } from './remote-vault-keys.ts';
@@ -10,6 +10,12 @@ export function createSharedCalls(process: Process): (ended: Promise<unknown>) =
   const { store, log, metrics, shared, ownNotes } = process;
   const keyCalls = vaultKeyCalls(process.vaultKeys);
   const limiters = new Map<string, Limiter>();
+
+  const limiterOf = (limit: Limit): Limiter => {
+    const limiter = limiters.get(limit.name) ?? store.limiter(limit);
+    limiters.set(limit.name, limiter);
+    return limiter;
+  };
 
   return (ended) => {
     const lookUps = new Map<LookUp, () => void>();
@@ -24,11 +30,9 @@ export function createSharedCalls(process: Process): (ended: Promise<unknown>) =
         return store.writerPort();
       },
       ping: () => store.ping(),
-      countRequests: ({ limit, key, times }) => {
-        const limiter = limiters.get(limit.name) ?? store.limiter(limit);
-        limiters.set(limit.name, limiter);
-        return limiter.count(key, times);
-      },
+      countRequests: ({ limit, key, times }) => limiterOf(limit).count(key, times),
+      takeRequests: ({ limit, key, wanted }) => limiterOf(limit).take(key, wanted),
+      giveRequestsBack: ({ limit, key, given }) => limiterOf(limit).giveBack(key, given),
       logRefusals: async (entries) => {
         await store.commit({ entries });
       },

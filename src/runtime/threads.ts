@@ -6,20 +6,26 @@ import { second } from '../base/clock.ts';
 import { reasonOf } from '../base/errors.ts';
 import { addCounts, type Counts } from '../base/telemetry/thread-metrics.ts';
 import { finishMsMax } from '../http/transport.ts';
-import type { PemPair } from '../keys/tls-pair.ts';
 import { endBudgetOf } from '../reactors/sandbox/process-budget.ts';
 import type { HeldAddress } from './address.ts';
 import { countsOf, startThread, type Thread } from './child-thread.ts';
 import type { Config } from './config/config.ts';
+import { ConfigError } from './config/problems.ts';
 import type { Process } from './process.ts';
+import type { WorkerReloadable } from './request-worker.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { threadDataOf } from './thread-data.ts';
 
 export interface Threads {
   /** On which all of them listen. */
   readonly port: number;
-  /** The certificate for new connections from now on, also on threads that start later. */
-  setTls(pair: PemPair): Promise<void>;
+  /**
+   * Uses these settings from now on, also on threads that start later.
+   * @throws ConfigError, before anything has changed, where they cannot be used.
+   */
+  apply(settings: WorkerReloadable): Promise<void>;
+  /** Resolves when every thread that serves requests has responded. */
+  respond(): Promise<void>;
   /** Resolves when every request that has begun has its response. */
   close(): Promise<void>;
 }
@@ -101,10 +107,24 @@ export async function startThreads(
     return undefined;
   }
 
-  async function setTls(tls: PemPair): Promise<void> {
-    data = { ...data, config: { ...data.config, tls } };
-    // One that ends meanwhile is replaced by one that is made of it.
-    await Promise.allSettled([...running].map(({ rpc }) => rpc.call('setTls', tls)));
+  async function apply({ tls, rateLimits, trustedProxies }: WorkerReloadable): Promise<void> {
+    const before = data;
+    const settings = { tls, rateLimits, trustedProxies };
+    data = { ...data, config: { ...data.config, ...settings } };
+    // A thread that ends meanwhile is replaced by one that is made of them.
+    const results = await Promise.allSettled(
+      [...running].map(({ rpc }) => rpc.call('apply', settings)),
+    );
+    // All threads find the same problems.
+    for (const result of results) {
+      if (result.status === 'rejected' || result.value.problems.length === 0) continue;
+      data = before;
+      throw new ConfigError(result.value.problems);
+    }
+  }
+
+  async function respond(): Promise<void> {
+    await Promise.all([...met].map(({ rpc }) => rpc.call('counts', undefined)));
   }
 
   async function close(): Promise<void> {
@@ -127,7 +147,7 @@ export async function startThreads(
     await Promise.all(others.map(({ rpc }) => rpc.call('listen', port)));
     metrics.add(async () => [ended, ...(await Promise.all([...running].map(countsOf)))]);
     for (const thread of threads) void keep(thread, port);
-    return { port, setTls, close };
+    return { port, apply, respond, close };
   } catch (error) {
     stopping.abort();
     await Promise.all([...running].map((thread) => thread.terminate()));

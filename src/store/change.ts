@@ -1,5 +1,5 @@
 /** A change: everything one request alters, as data. All of it is committed, or nothing. */
-import type { KeyId } from '../base/ids.ts';
+import type { ConsoleLinkId, ConsoleSessionId, KeyId, SignInMethodId } from '../base/ids.ts';
 import {
   type AmendedTable,
   type Amendment,
@@ -62,15 +62,26 @@ export interface Bookkeeping {
 }
 
 /** No other table is written without an entry. */
-export type BookkeptTable = AmendedTable | 'due_work' | 'webhook_failures' | 'fingerprint_claims';
+export type BookkeptTable =
+  | AmendedTable
+  | 'alert_marks'
+  | 'due_work'
+  | 'fingerprint_claims'
+  | 'webhook_failures';
 
-/** For a key, also the id that the log uses; for a token, what an erasure receipt is made from. */
+/** Also the id that the log uses, where the key of the row is another; for a token, what its erasure receipt needs. */
 export type RemovedRow<T extends Table> = T extends VersionedTable
   ? Key<T> & { version: number } & (T extends 'api_keys'
         ? { key_id: KeyId }
         : T extends 'tokens'
           ? TokenRemains
-          : unknown)
+          : T extends 'console_links'
+            ? { link_id: ConsoleLinkId }
+            : T extends 'console_sessions'
+              ? { session_id: ConsoleSessionId }
+              : T extends 'sign_in_methods'
+                ? { method_id: SignInMethodId }
+                : unknown)
   : Key<T>;
 
 /** Why a change was refused: the constraint (`tokens.key`, `tokens.fingerprint`) or `tokens.version`. */

@@ -65,11 +65,21 @@ const inserted: { readonly [T in Table]: NeedsRoom } = {
   vault_keys: own,
   key_rotations: true,
   fingerprint_claims: follows,
+  people: true,
+  console_links: true,
+  sign_in_methods: true,
+  console_sessions: {
+    goesOn: 'Few people sign in, and they may come to find out what takes the space.',
+  },
   logs: ofLog,
   checkpoints: ofLog,
   log_removals: ofLog,
   stored_bytes: { goesOn: 'It has a few counters for each application.' },
   due_work: { goesOn: 'It has a few notes for each tenant, also of what is to be removed.' },
+  log_pushes: {
+    goesOn: 'It has one row for each stream of the log, which is pushed at all times.',
+  },
+  alert_marks: { goesOn: 'An alert must not wait for room, and a key has 200 at most.' },
 };
 
 const same = { goesOn: 'It is about as large as before.' };
@@ -94,6 +104,10 @@ const replaced: { readonly [T in VersionedTable]: NeedsRoom } = {
     goesOn: 'It takes what came of a call that was accepted, within the reactor_storage_limit.',
   },
   webhooks: true,
+  people: withdraws,
+  console_links: same,
+  console_sessions: same,
+  sign_in_methods: same,
   log_removals: ofLog,
 };
 

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { hour } from '../base/clock.ts';
 import {
+  type GivenBack,
   stateOf,
+  type Taken,
+  type Wanted,
   WindowCounter,
   type WindowLimit,
   type WindowState,
@@ -21,6 +24,10 @@ const keysMaxDefault = 100_000;
 export interface Limiter {
   /** @param times requests that are counted together; one unless given. */
   count(key: string, times?: number): Promise<WindowState>;
+  /** Counts these requests, or none of them if the window would then have more than `max`. In one step. */
+  take(key: string, wanted: Wanted): Promise<Taken>;
+  /** Undoes what was taken, unless its window has ended since. */
+  giveBack(key: string, given: GivenBack): Promise<void>;
 }
 
 type RunCount = (sql: string, values: unknown[], name?: string) => Promise<unknown[]>;
@@ -33,7 +40,11 @@ const countersKeptMs = hour;
 
 export function memoryLimiter(limit: Limit): Limiter {
   const counter = new WindowCounter({ keysMax: keysMaxDefault, ...limit });
-  return { count: async (key, times) => counter.count(key, times) };
+  return {
+    count: async (key, times) => counter.count(key, times),
+    take: async (key, wanted) => counter.take(key, wanted),
+    giveBack: async (key, given) => counter.giveBack(key, given),
+  };
 }
 
 export function sharedLimiter(limit: Limit, query: RunCount): Limiter {
@@ -51,6 +62,10 @@ export function sharedLimiter(limit: Limit, query: RunCount): Limiter {
       if (refusedUntil.size >= refusedMax) refusedUntil.clear();
       refusedUntil.set(key, Date.now() + state.resetMs);
       return state;
+    },
+    take: (key, wanted) => takeShared(limit, { key, ...wanted }, query),
+    giveBack: async (key, { times, endsAt }) => {
+      await query(giveBackSql, [`${limit.name}:${key}`, times, endsAt], 'rate limit give back');
     },
   };
 }
@@ -94,6 +109,39 @@ async function countShared(
   assert(row, 'the statement returns the row that it counts');
   const { points, left_ms: resetMs } = row;
   return stateOf({ requests, blockMs }, { before: points - times, times, resetMs });
+}
+
+const takeSql = `with taken as (
+    insert into rate_limits as c (key, points, expire) values ($1, $2, ${databaseNow} + $3::bigint)
+    on conflict (key) do update set
+      points = case when ${isOver} then excluded.points else c.points + excluded.points end,
+      expire = case when ${isOver} then excluded.expire else c.expire end
+    where ${isOver} or c.points + excluded.points <= $4
+    returning points, expire)
+  select points, expire, expire - ${databaseNow} as left_ms from taken`;
+
+const windowSql = `select points, expire, expire - ${databaseNow} as left_ms
+  from rate_limits where key = $1`;
+
+const giveBackSql = `update rate_limits set points = points - $2
+  where key = $1 and expire = $3 and points >= $2`;
+
+interface TakenCounter extends Counter {
+  readonly expire: number;
+}
+
+async function takeShared(
+  { name, windowMs }: Limit,
+  { key, times, max }: Wanted & { readonly key: string },
+  query: RunCount,
+): Promise<Taken> {
+  const named = `${name}:${key}`;
+  const values = [named, times, windowMs, max];
+  const [row] = times > max ? [] : ((await query(takeSql, values, 'take')) as TakenCounter[]);
+  if (row) return { isTaken: true, used: row.points, endsAt: row.expire, resetMs: row.left_ms };
+  const [known] = (await query(windowSql, [named], 'window')) as TakenCounter[];
+  const { points: used = 0, expire: endsAt = 0, left_ms: resetMs = windowMs } = known ?? {};
+  return { isTaken: false, used, endsAt, resetMs };
 }
 
 interface Counter {

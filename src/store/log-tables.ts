@@ -54,4 +54,29 @@ export const logTables = {
       signature: text(),
     },
   },
+  /** How far each stream of the log was pushed to the operator's collector, which confirmed it. */
+  log_pushes: {
+    key: ['tenant_id', 'stream_id'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      stream_id: text(),
+      /** Of the last entry that was pushed. */
+      seq: integer(),
+    },
+  },
+  /** What alerts have to remember: honey tokens, and the addresses from which keys were used. */
+  alert_marks: {
+    key: ['tenant_id', 'kind', 'subject', 'place'],
+    unique: {},
+    columns: {
+      tenant_id: text<TenantId>(),
+      kind: text<'honey' | 'address'>(),
+      /** The id of the token or of the key. */
+      subject: text(),
+      /** The address, or its /64 network; empty for a token. */
+      place: text(),
+      created_at: integer<Instant>(),
+    },
+  },
 } as const satisfies Record<string, TableSpec>;

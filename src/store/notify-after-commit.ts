@@ -1,9 +1,16 @@
-/** A store that notifies caches of each commit, so that they drop what they read before. */
+/** Notifies caches of each commit, so that they drop what they read before. */
 import type { Epochs } from '../base/epochs.ts';
-import type { Change } from './change.ts';
+import type { Change, CommitOutcome } from './change.ts';
 import type { CommitListener, Store, StoreEngine } from './store.ts';
 
-export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
+/** Called when a commit has ended, before anything that waits for it continues. */
+export type OnCommitEnd = (change: Change, outcome: CommitOutcome | Error) => void;
+
+/** The store of an engine that calls what it is given at the end of each commit. */
+export async function notifyAfterCommit(
+  epochs: Epochs,
+  engineWith: (onCommitEnd: OnCommitEnd) => StoreEngine | Promise<StoreEngine>,
+): Promise<Store> {
   const listeners: CommitListener[] = [];
 
   /** The first use of a key and the authorization of a session grant access and revoke none. */
@@ -11,7 +18,11 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     const hasChangedTenant = replace?.tenants ?? remove?.tenants;
     if (hasChangedTenant) epochs.advance('tenants');
     const hasChangedHolder = replace?.applications ?? remove?.applications ?? remove?.sessions;
-    if (hasChangedTenant || hasChangedHolder || remove?.api_keys) epochs.advance('access');
+    const hasChangedPerson =
+      replace?.people ?? remove?.people ?? remove?.console_sessions ?? replace?.console_sessions;
+    if (hasChangedTenant || hasChangedHolder || hasChangedPerson || remove?.api_keys) {
+      epochs.advance('access');
+    }
     // A new proxy may have a host that was cached as the host of no proxy.
     if (insert?.proxies ?? replace?.proxies ?? remove?.proxies) epochs.advance('proxies');
     // A proxy is found by the names of its tenant.
@@ -25,25 +36,20 @@ export function notifyAfterCommit(engine: StoreEngine, epochs: Epochs): Store {
     if (insert?.events ?? insert?.deliveries) epochs.advance('events');
   }
 
+  const engine = await engineWith((change, outcome) => {
+    if (outcome instanceof Error) {
+      // The commit may have succeeded although its acknowledgement was lost.
+      advance(change);
+    } else if (outcome.conflict === undefined) {
+      advance(change);
+      for (const notify of listeners) notify(change);
+    }
+  });
   return {
     ...engine,
     epochs,
     subscribe: (listener) => {
       listeners.push(listener);
     },
-    commit: (change) =>
-      engine.commit(change).then(
-        (outcome) => {
-          if (outcome.conflict !== undefined) return outcome;
-          advance(change);
-          for (const notify of listeners) notify(change);
-          return outcome;
-        },
-        (error: unknown) => {
-          // The commit may have succeeded although its acknowledgement was lost.
-          advance(change);
-          throw error;
-        },
-      ),
   };
 }

@@ -29,6 +29,10 @@ export const explainedTables = {
   client_keys: { entity: 'key', id: 'client_key_id', by: 'proof' },
   client_key_uses: { entity: 'key_use', id: 'use_id', by: 'proof' },
   webhooks: { entity: 'webhook', id: 'webhook_id', by: 'proof' },
+  people: { entity: 'person', id: 'person_id', by: 'proof' },
+  console_links: { entity: 'console_link', id: 'link_id', by: 'proof' },
+  console_sessions: { entity: 'console_session', id: 'session_id', by: 'proof' },
+  sign_in_methods: { entity: 'sign_in_method', id: 'method_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },
   token_intents: { entity: 'token_intent', id: 'token_intent_id', by: 'data' },
 } as const satisfies Record<string, ExplainedTable>;

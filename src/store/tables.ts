@@ -24,6 +24,7 @@ import {
 import { eventTables } from './event-tables.ts';
 import { keyTables } from './key-tables.ts';
 import { logTables } from './log-tables.ts';
+import { peopleTables } from './people-tables.ts';
 import { reactorTables } from './reactor-tables.ts';
 import { storageTables } from './storage-tables.ts';
 import { tokenTables } from './token-tables.ts';
@@ -58,6 +59,11 @@ export const tables = {
       deleted_at: optional(integer<Instant>()),
       /** Empty once the tenant is deleted. */
       proof: proof(),
+      /**
+       * Until then another vault serves the tenant, or is about to; null where this one does. A copy of the tenant
+       * writes it without a new proof: whoever alters it withholds the tenant from its users, and reveals nothing.
+       */
+      away_until: optional(integer<Instant>()),
     },
   },
   applications: {
@@ -75,11 +81,15 @@ export const tables = {
       rules: text(),
       /** JSON array of the ids of its keys: a deleted key that is put back is not among them. */
       key_ids: text(),
+      /** JSON array of the origins of its pages; null where it lists none. */
+      origins: optional(text()),
       created_by: optional(text<ApplicationId>()),
       created_at: integer<Instant>(),
       modified_by: optional(text<ApplicationId>()),
       modified_at: optional(integer<Instant>()),
       proof: proof(),
+      /** JSON object of limits; null where there is none. */
+      egress_budget: optional(text()),
     },
   },
   /**
@@ -244,6 +254,7 @@ export const tables = {
   },
   ...eventTables,
   ...keyTables,
+  ...peopleTables,
   ...logTables,
   ...workTables,
   // Last, because to remove rows of the others writes to it.

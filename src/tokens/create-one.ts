@@ -16,10 +16,11 @@ import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Row } from '../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from './contents/contents.ts';
 import { definedToken, mayTakeData, readGrant } from './contents/disclosure.ts';
-import { readEntry } from './contents/read-entry.ts';
+import { binOf, readEntry } from './contents/read-entry.ts';
 import { broughtData, deriveRow, openData, sealedData, sealRow } from './contents/sealed-row.ts';
 import { searchTerms } from './contents/search-terms.ts';
 import { idRepeated } from './contents/token-id.ts';
+import { summaryOf } from './contents/token-types.ts';
 import {
   type Deduplication,
   type OnMaskFailure,
@@ -136,7 +137,16 @@ function makeNew(
     : () => viewUnread(row, extras);
   return {
     created: { row, grant, viewAt },
-    entry: entryOf(caller, now, { entity: 'token', id, operation: 'create', disclosure }),
+    entry: {
+      ...entryOf(caller, now, {
+        entity: 'token',
+        id,
+        container: row.container,
+        operation: 'create',
+        disclosure,
+      }),
+      bin: binOf(summaryOf(contents.type, data)),
+    },
   };
 }
 
@@ -219,7 +229,7 @@ function useExisting(
       )
     : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
   const disclosure = grant && createdAs(row, grant);
-  const fact = { entity: 'token', id: row.token_id, operation: 'update', disclosure } as const;
+  const fact = { entity: 'token', ...place, operation: 'update', disclosure } as const;
   return {
     created: { row, grant, viewAt },
     entry: updates ? entryOf(caller, now, fact) : readEntry(caller, now, { row, disclosure }),

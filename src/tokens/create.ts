@@ -358,8 +358,8 @@ export async function changeOf(store: Store, outcome: CreatedTokens): Promise<Ch
     ...counted(entries),
     ...intents.map((intent) => convertedEntry(outcome, intent)),
     ...opened.map((one) => creationEntry(caller, now, one)),
-    ...pending.removed.map(({ token_id: id }) =>
-      entryOf(caller, now, { entity: 'token', id, operation: 'expire' }),
+    ...pending.removed.map(({ token_id: id, container }) =>
+      entryOf(caller, now, { entity: 'token', id, container, operation: 'expire' }),
     ),
   ];
   assert(first !== undefined, 'a change has an entry');

@@ -21,12 +21,12 @@ export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id:
     const row = await liveToken(store, { tenant: caller.tenant.id, id, now });
     const subject = { id: row.token_id, container: row.container };
     if (!decide(caller.policy, 'token:delete', subject)) {
-      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:delete' });
+      return refuse(caller, now, { entity: 'token', ...subject, permission: 'token:delete' });
     }
     return {
       change: {
         remove: { tokens: [removedToken(row)] },
-        entries: [entryOf(caller, now, { entity: 'token', id: row.token_id, operation: 'delete' })],
+        entries: [entryOf(caller, now, { entity: 'token', ...subject, operation: 'delete' })],
       },
       reply: { status: 204 },
     };

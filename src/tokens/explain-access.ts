@@ -1,7 +1,7 @@
 /** Explaining access: which rule decides about a token or a container for a key, why, and what the key is shown. */
 
 import { keyOfTenant, noKey } from '../access/applications/queries.ts';
-import { accessOf } from '../access/applications/row.ts';
+import { type AccessRequest, accessOf, readAccess } from '../access/applications/row.ts';
 import { authorityOf } from '../access/authority.ts';
 import type { Clock, Instant } from '../base/clock.ts';
 import { type Container, containerForm, parseContainer } from '../base/container.ts';
@@ -20,8 +20,8 @@ import type { Row } from '../store/tables.ts';
 import { maskOf } from './contents/view.ts';
 import { liveToken } from './queries.ts';
 
-/** One of the first two, and for a permission on tokens one of the last two. */
-export interface AccessQuestion {
+/** One of the first two, and for a permission on tokens `token_id` or `container`. */
+export interface AccessQuestion extends AccessRequest {
   readonly application_id?: string | null;
   readonly key_id?: string | null;
   readonly permission: string;
@@ -46,10 +46,12 @@ export function explainAccess(
   const permission = readPermission(question);
   const container = readContainer(question);
   checkHolder(question);
+  const isProposal = proposes(question);
   return async () => {
     const now = clock.now();
     const tenant = caller.tenant.id;
-    const holder = await holderOf(store, { tenant: caller.tenant, question, now });
+    const stored = await holderOf(store, { tenant: caller.tenant, question, now });
+    const holder = isProposal ? proposed(stored, question) : stored;
     const token =
       question.token_id && (await liveToken(store, { tenant, id: question.token_id, now }));
     const subject = token ? { id: token.token_id, container: token.container } : container;
@@ -112,6 +114,24 @@ function checkHolder({ application_id, key_id }: AccessQuestion): void {
   if ((typeof application_id === 'string') === (typeof key_id === 'string')) {
     throw invalid('application_id', 'give either application_id or key_id');
   }
+}
+
+/** Whether the question is about other permissions and rules than those that are stored. */
+function proposes({ permissions, rules, application_id }: AccessQuestion): boolean {
+  const given = [permissions, rules].some((one) => one !== undefined && one !== null);
+  if (given && typeof application_id !== 'string') {
+    throw invalid('application_id', 'is required with permissions or rules');
+  }
+  return given;
+}
+
+/** The same application with the access of the question, as if it were updated. */
+function proposed(
+  holder: ExplainedHolder,
+  { permissions, rules }: AccessQuestion,
+): ExplainedHolder {
+  const access = readAccess({ permissions, rules } as AccessRequest, holder.application.type);
+  return { ...holder, access, policy: policyOf(access) };
 }
 
 interface ExplainedHolder {

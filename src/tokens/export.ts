@@ -3,7 +3,7 @@ import { newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Caller } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { type Decide, perform } from '../rules/operation.ts';
-import { loggingFailures, refuse } from '../rules/refusal.ts';
+import { refuse } from '../rules/refusal.ts';
 import type { TokenBody } from '../rules/reply.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { TokenPosition } from '../store/queries/token-sources.ts';
@@ -90,8 +90,7 @@ async function exportBatch(
     const entries: [LogEntry, ...LogEntry[]] = [exported(caller, now), ...shown.reads];
     return { change: { entries }, reply: { status: 200 } };
   };
-  const performing = { store, actor: caller, clock, route };
-  await perform(performing, loggingFailures(show, { caller, clock, route }));
+  await perform({ store, actor: caller, clock, route }, show);
   return { bodies, next };
 }
 

@@ -1,6 +1,7 @@
 /** Importing tokens: many creations in one change, each decided for itself, as if they came one by one. */
 
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import type { Instant } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import { createPause } from '../base/pauses.ts';
@@ -35,7 +36,6 @@ import {
   type UncountedToken,
 } from './prepare.ts';
 import { holderOf, type RepeatableCreation, repeatCreation } from './same-creation.ts';
-import { requireSameRights } from './same-rights.ts';
 import { noTakenIds, takenIdsOf } from './taken-ids.ts';
 
 /** A request to create a token, or its error. */
@@ -338,4 +338,16 @@ function attempt<T>(run: () => T): T | VaultError {
 function failureOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   throw error;
+}
+
+/** @throws VaultError `conflict` where the caller may by now do something else than when it was decided. */
+function requireSameRights(decided: Caller, now: Caller): void {
+  if (isDeepStrictEqual(rightsOf(decided), rightsOf(now))) return;
+  throw new VaultError('conflict', {
+    public: 'The rights of the caller changed before this was stored. Send it again.',
+  });
+}
+
+function rightsOf({ policy, authorizer }: Caller): object {
+  return { policy, authorizer };
 }

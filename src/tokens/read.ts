@@ -29,17 +29,12 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     const subject = { id: row.token_id, container: row.container };
     const grant = decide(caller.policy, 'token:read', subject);
     if (!grant) {
-      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:read' });
+      return refuse(caller, now, { entity: 'token', ...subject, permission: 'token:read' });
     }
     const sealed = sealedData(openerFor(caller, grant), row, now);
     const disclosure = { shown: shownAs({ row, grant }), through: 'get' } as const;
-    const entry = readEntry(caller, now, { row, disclosure });
-    return {
-      change: { entries: [entry] },
-      reply: {
-        status: 200,
-        body: viewToken({ row, sealed, grant, evaluation: newEvaluation(), onMaskFailure }),
-      },
-    };
+    const body = viewToken({ row, sealed, grant, evaluation: newEvaluation(), onMaskFailure });
+    const entry = readEntry(caller, now, { row, disclosure, body });
+    return { change: { entries: [entry] }, reply: { status: 200, body } };
   };
 }

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import type { TokenId } from '../base/ids.ts';
 import type { Json } from '../base/json.ts';
+import { createPause } from '../base/pauses.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
 import { openBound, resealBound, sealBound } from '../rules/bound-row.ts';
 import type { Resealer } from '../rules/openings.ts';
@@ -49,7 +50,9 @@ export async function resealTokens(
   const terms: Row<'search_terms'>[] = [];
   const outdated: TokenId[] = [];
   let count = 0;
+  const pause = createPause();
   for (const row of rows) {
+    await pause();
     quarantine.read(() => {
       const renewed = renewedToken({ tenant, withoutTarget }, resealer, row);
       again[renewed.update].push({ ...renewed.row, was_version: row.version });
@@ -128,7 +131,9 @@ export async function resealIntents(
   rows: readonly Row<'token_intents'>[],
 ): Promise<ResealedTokens> {
   const sealed: Resealing<'token_intents'>[] = [];
+  const pause = createPause();
   for (const row of rows) {
+    await pause();
     quarantine.read(() => {
       const again = outdatedDigests(tenant, row).fingerprint
         ? renewedIntent(tenant, resealer, row)

@@ -52,7 +52,7 @@ export async function showTokens(
     bodies.push(body);
     const disclosure = { shown: shownAs(one), through };
     if (disclosure.shown === 'redacted') continue;
-    reads.push(readEntry(caller, now, { row: one.row, disclosure }));
+    reads.push(readEntry(caller, now, { row: one.row, disclosure, body }));
   }
   return { bodies, reads, shown };
 }

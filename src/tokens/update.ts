@@ -47,9 +47,9 @@ export function updateToken(
     const evaluation = newWriteEvaluation();
     const pause = createPause();
     const row = await liveToken(store, { tenant: tenant.id, id, now });
-    const denial = { entity: 'token', id: row.token_id, permission: 'token:update' } as const;
-    const attempt = { entity: 'token', id: row.token_id, operation: 'update' } as const;
     const subject = { id: row.token_id, container: row.container };
+    const denial = { entity: 'token', ...subject, permission: 'token:update' } as const;
+    const attempt = { entity: 'token', ...subject, operation: 'update' } as const;
     const updating = decide(caller.policy, 'token:update', subject);
     if (!updating) return refuse(caller, now, denial);
     const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: row.type });

@@ -4,7 +4,7 @@ import type { Instant } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { type ApplicationId, type KeyId, newUuid, type SessionId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
-import { type ApiKeyKind, hashApiKey, newApiKey } from '../../keys/api-key.ts';
+import { type ApiKeyEnv, type ApiKeyKind, hashApiKey, newApiKey } from '../../keys/api-key.ts';
 import type { HolderKind } from '../../rules/permissions.ts';
 import { proven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -36,9 +36,13 @@ export interface KeyRequest {
   readonly supplied?: string | undefined;
 }
 
+export function apiKeyEnvOf(type: Tenant['type']): ApiKeyEnv {
+  return type === 'production' ? 'prod' : 'test';
+}
+
 export function newKey(request: KeyRequest): NewKey {
   const { tenant, random } = request;
-  const env = tenant.type === 'production' ? 'prod' : 'test';
+  const env = apiKeyEnvOf(tenant.type);
   const text = request.supplied ?? newApiKey({ env, kind: kindInKey[request.kind], random });
   return {
     text,

@@ -6,6 +6,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
+import { parseOrigins } from '../../rules/page-origins.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
 import type { Access } from '../../rules/policy.ts';
 import { proven } from '../../rules/proven-row.ts';
@@ -26,7 +27,18 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from './api-key-row.ts';
 import { keysOf, namedKeys, provenKeysOf } from './queries.ts';
-import { type AccessRequest, accessOf, applicationRow, readAccess, storedAccess } from './row.ts';
+import {
+  type AccessRequest,
+  accessOf,
+  applicationRow,
+  budgetColumn,
+  type EgressBudget,
+  originsOf,
+  readAccess,
+  storedAccess,
+  storedBudget,
+  storedOrigins,
+} from './row.ts';
 
 export interface ApplicationReading {
   readonly store: Store;
@@ -41,6 +53,8 @@ export interface ApplicationRequest extends AccessRequest {
   readonly name: string;
   readonly type: ApplicationKind;
   readonly create_key?: boolean | null;
+  readonly origins?: readonly string[] | null;
+  readonly egress_budget?: EgressBudget | null;
 }
 
 interface ApplicationSettings {
@@ -48,6 +62,8 @@ interface ApplicationSettings {
   readonly kind: ApplicationKind;
   readonly access: Access;
   readonly hasKey: boolean;
+  readonly origins: readonly string[] | undefined;
+  readonly budget: EgressBudget | null | undefined;
 }
 
 type ApplicationResource = CreatedResource<'applications', ApplicationRequest, ApplicationSettings>;
@@ -62,23 +78,27 @@ export function applicationResource({
     clock,
     table: 'applications',
     path: '/applications',
-    parse: ({ name, type: kind, create_key, ...access }) => ({
+    parse: ({ name, type: kind, create_key, origins, egress_budget: budget, ...access }) => ({
       name,
       kind,
       access: readAccess(access, kind),
       hasKey: create_key !== false,
+      origins: parseOrigins(origins, kind),
+      budget,
     }),
 
     async show({ tenant }, row) {
       return viewApplication(row, await provenKeysOf(store, tenant, [row]));
     },
 
-    async make(caller, { created_at: now }, { name, kind, access, hasKey }) {
+    async make(caller, { created_at: now }, { hasKey, ...settings }) {
       const { tenant, application: by } = caller;
       const id = newUuid<ApplicationId>(random);
-      const key = hasKey ? newKey({ tenant, application: id, kind, by, now, random }) : undefined;
+      const key = hasKey
+        ? newKey({ tenant, application: id, kind: settings.kind, by, now, random })
+        : undefined;
       const key_id = key?.row.key_id;
-      const row = applicationRow({ tenant, id, name, kind, access, key: key_id, by, now });
+      const row = applicationRow({ ...settings, tenant, id, key: key_id, by, now });
       const reply = { body: viewNewApplication(row, key) };
       if (key === undefined) return { row, reply };
       const fact = { entity: 'application_key', id: key.row.key_id, operation: 'create' } as const;
@@ -108,17 +128,21 @@ export function applicationResource({
 
 export interface ApplicationUpdate extends AccessRequest {
   readonly name: string;
+  readonly origins?: readonly string[] | null;
+  readonly egress_budget?: EgressBudget | null;
 }
 
 /**
- * Replaces name, permissions and rules. From the decision `not_found`, `validation_failed` by the kind of the
- * application, or `integrity` when it or one of its keys was altered.
+ * Replaces name, permissions and rules. Clients that know neither origins nor the egress budget must not take these
+ * limits away by leaving them out, so only null does. From the decision `not_found`, `validation_failed` by the kind of
+ * the application, or `integrity` when it or one of its keys was altered.
  */
 export function updateApplication(
   { store, clock }: ApplicationReading,
   caller: Caller,
   { id, update }: { readonly id: string; readonly update: ApplicationUpdate },
 ): Decide {
+  const { origins, egress_budget } = update;
   return async () => {
     const now = clock.now();
     const found = await rowOf(store, 'applications', { tenant: caller.tenant, id });
@@ -127,6 +151,8 @@ export function updateApplication(
       ...nextVersion(caller, found, now),
       name: update.name,
       ...storedAccess(readAccess(update, found.type)),
+      ...(origins !== undefined && storedOrigins(parseOrigins(origins, found.type))),
+      ...(egress_budget !== undefined && budgetColumn(egress_budget)),
     });
     const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
     return {
@@ -204,6 +230,8 @@ function withKeys(row: Row<'applications'>, keys: readonly object[]): object {
     name: row.name,
     type: row.type,
     keys,
+    origins: originsOf(row),
+    egress_budget: storedBudget(row),
     ...accessOf(row),
     ...viewHistory(row),
   };

@@ -42,12 +42,37 @@ export function storedAccess({ permissions, rules }: Access): StoredAccess {
   return { permissions: JSON.stringify(permissions), rules: JSON.stringify(rules) };
 }
 
+/** How many values each key may have revealed; a limit that is absent does not apply. */
+export interface EgressBudget {
+  readonly per_hour?: number | undefined;
+  readonly per_day?: number | undefined;
+}
+
+export const egressBudgetMax = 1_000_000_000;
+
+export function storedBudget({
+  egress_budget: text,
+}: Pick<Row<'applications'>, 'egress_budget'>): EgressBudget | undefined {
+  return text === null ? undefined : (JSON.parse(text) as EgressBudget);
+}
+
+export function budgetColumn(
+  budget: EgressBudget | null | undefined,
+): Pick<Row<'applications'>, 'egress_budget'> {
+  const { per_hour, per_day } = budget ?? {};
+  const isNone = per_hour === undefined && per_day === undefined;
+  return { egress_budget: isNone ? null : JSON.stringify({ per_hour, per_day }) };
+}
+
 export interface NewApplication {
   readonly tenant: Tenant;
   readonly id: ApplicationId;
   readonly name: string;
   readonly kind: ApplicationKind;
   readonly access: Access;
+  readonly budget?: EgressBudget | null | undefined;
+  /** Of its pages; `undefined` where it lists none. */
+  readonly origins?: readonly string[] | undefined;
   /** Its first key, if it gets one. */
   readonly key: KeyId | undefined;
   /** The application that requested it; null if the operator did. */
@@ -65,11 +90,28 @@ export function applicationRow(application: NewApplication): Row<'applications'>
     type: application.kind,
     ...storedAccess(application.access),
     key_ids: JSON.stringify(key === undefined ? [] : [key]),
+    ...storedOrigins(application.origins),
     created_by: application.by,
     created_at: application.now,
     modified_by: null,
     modified_at: null,
+    ...budgetColumn(application.budget),
   });
+}
+
+/** The origins of the pages that may use its keys; `undefined` where the application lists none. */
+export function originsOf({
+  origins,
+}: Pick<Row<'applications'>, 'origins'>): readonly string[] | undefined {
+  if (origins === null) return undefined;
+  const listed: readonly string[] = JSON.parse(origins);
+  return listed;
+}
+
+export function storedOrigins(
+  origins: readonly string[] | undefined,
+): Pick<Row<'applications'>, 'origins'> {
+  return { origins: origins === undefined ? null : JSON.stringify(origins) };
 }
 
 /** The keys that the application has. A row of the key directory that is not among them gives no access. */

@@ -11,6 +11,7 @@ import { onlyPublicPair } from '../keyrings/signing-pairs.ts';
 import type { VaultKeys } from '../keyrings/vault-keys.ts';
 import { tenantRowOf } from '../tenants/read.ts';
 import { findVersion, type NamedVersion, rowsUnder } from './key-list.ts';
+import { keyringStep } from './keyring-step.ts';
 
 export interface KeyDestruction {
   readonly store: Store;
@@ -33,20 +34,24 @@ export function destroyKey(
     const row = await tenantRowOf(tenants, actor.tenant);
     const keyring = await tenants.keyringOf(row);
     const found = findVersion(keyring, { purpose, version });
-    const name = `version ${version} of the ${purpose} key`;
+    const name = `Version ${version} of the ${purpose} key`;
     if (found === undefined) {
-      throw new VaultError('not_found', { public: `There is no ${name}.` });
+      throw new VaultError('not_found', {
+        public: `The ${purpose} key has no version ${version}.`,
+      });
     }
     const { entry } = found;
-    if (entry.state === 'active') throw refusal(`The ${name} is active. Rotate the key first.`);
-    if (entry.state === 'destroyed') throw refusal(`The ${name} is destroyed already.`);
+    if (entry.state === 'active') throw refusal(`${name} is active. Rotate the key first.`);
+    if (entry.state === 'destroyed') throw refusal(`${name} is destroyed already.`);
     const rotations = await store.select(rotationsOf(id));
-    if (rotations.some(({ phase }) => phase !== 'finished')) {
+    // A row may say that a rotation is finished, and the keyring proves it.
+    const isProvenOver = keyringStep(keyring) === undefined;
+    if (!isProvenOver || rotations.some(({ phase }) => phase !== 'finished')) {
       throw refusal('A rotation of keys is under way. Wait until it has finished.');
     }
     const rows = await rowsUnder({ store, tenants }, row, { purpose, version });
     if (rows === null || rows > 0) {
-      throw refusal(`The ${name} still has ${rows} rows. Rotate the key to seal them again.`);
+      throw refusal(`${name} still has ${rows} rows. Rotate the key to seal them again.`);
     }
     const now = clock.now();
     const fact = { entity: 'keyring', id, operation: 'destroy' } as const;

@@ -13,6 +13,7 @@ import type { AnyRow } from '../../store/tables.ts';
  */
 export function requireLivingKeys(tenants: Pick<Tenants, 'known' | 'find'>): CommitStep {
   return {
+    isForRows: true,
     prepare: (change) => {
       if (!writesSealedRows(change)) return change;
       const ids = [...new Set(change.entries.map(({ tenant_id }) => tenant_id))];
@@ -30,7 +31,6 @@ export function requireLivingKeys(tenants: Pick<Tenants, 'known' | 'find'>): Com
 
 const writing = ['insert', 'replace', 'reseal', 'refingerprint'] as const;
 
-/** Every commit asks this, even that of a read. */
 function writesSealedRows(change: Change): boolean {
   for (const action of writing) {
     const rows = change[action] as ChangedRows | undefined;

@@ -13,6 +13,8 @@ export interface OpenRotations {
   readonly open: readonly Row<'key_rotations'>[];
   /** Notes of tenants whose rotations have finished. */
   readonly over: readonly Row<'due_work'>[];
+  /** False when there are more tenants than asked for. */
+  readonly isWhole: boolean;
 }
 
 /** @param tenantsMax after so many tenants no more are read; others follow when some of them have finished. */
@@ -25,7 +27,7 @@ export async function openRotations(
   let tenants = 0;
   for await (const page of dueWork(store, { work: rotationWork, until: clock.now() })) {
     for (const [tenant, notes] of Map.groupBy(page, ({ tenant_id }) => tenant_id)) {
-      if (tenants >= tenantsMax) return { open, over };
+      if (tenants >= tenantsMax) return { open, over, isWhole: false };
       // The notes were read before: a rotation that begins from here on has another one.
       const ofTenant = (await store.select(rotationsOf(tenant))).filter(
         ({ phase }) => phase !== 'finished',
@@ -35,5 +37,5 @@ export async function openRotations(
       else tenants += 1;
     }
   }
-  return { open, over };
+  return { open, over, isWhole: true };
 }

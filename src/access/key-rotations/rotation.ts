@@ -7,7 +7,12 @@ import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
-import type { Keyring, Purpose } from '../../keys/keyring.ts';
+import {
+  type Keyring,
+  type Purpose,
+  type ResealingPurpose,
+  resealingPurposes,
+} from '../../keys/keyring.ts';
 import { newNote } from '../../queue/notes.ts';
 import type { Actor } from '../../rules/caller.ts';
 import { detailed, entryOf, systemEntry } from '../../rules/log-entries.ts';
@@ -15,11 +20,7 @@ import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
 import type { Change } from '../../store/change.ts';
-import {
-  type RotatedPurpose,
-  type RotationKind,
-  signingRotations,
-} from '../../store/key-tables.ts';
+import type { RotatedPurpose, RotationKind } from '../../store/key-tables.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { claimsOf, rotationsOf } from '../../store/queries/key-rotations.ts';
 import type { Store } from '../../store/store.ts';
@@ -27,6 +28,7 @@ import type { Row } from '../../store/tables.ts';
 import { newSigningPair, pairOf } from '../keyrings/signing-pairs.ts';
 import type { KeyGuard, VaultKeys } from '../keyrings/vault-keys.ts';
 import { tenantRowOf } from '../tenants/read.ts';
+import { keyringStep } from './keyring-step.ts';
 import { introduceLogKey } from './log-key.ts';
 import { rotationWork } from './open-rotations.ts';
 import { viewRotation } from './view.ts';
@@ -54,12 +56,19 @@ const renewed: Readonly<Record<RotationKind, readonly Purpose[]>> = {
   log: ['audit'],
 };
 
-/** After their activation nothing is sealed again. */
-const sealsNothing: readonly RotationKind[] = ['period', ...signingRotations];
+/** After the activation of other keys nothing is sealed again. */
+function isResealing(purpose: RotationKind): purpose is ResealingPurpose {
+  return resealingPurposes.some((known) => known === purpose);
+}
+
+/** New versions of a key in a day. The keyring is opened for every request, so a caller must not make it grow fast. */
+export const versionsADayMax = 24;
+/** Versions of a key that are not destroyed. Searches and deduplication look under each of them. */
+export const livingVersionsMax = 100;
 
 /**
- * Begins a rotation, which servers carry out. From the decision `conflict` while one of the purpose is under way, and
- * while the webhook key before the active one signs deliveries as well.
+ * Begins a rotation, which servers carry out. From the decision `conflict` while one of the purpose is under way, while
+ * the webhook key before the active one signs deliveries as well, and when the keyring has too many versions.
  */
 export function beginRotation(
   tools: Pick<KeyRotating, 'store' | 'tenants' | 'clock'>,
@@ -68,13 +77,17 @@ export function beginRotation(
 ): Decide {
   return async () => {
     const id = actor.tenant.id;
-    if (purpose === 'webhooks') await requireNoOverlap(tools, actor);
+    const keyring = await currentKeyring(tools, actor);
+    // Its row may have been altered or removed outside the vault. Servers write it again.
+    if (keyringStep(keyring)?.purpose === purpose) throw underWay(purpose);
+    if (purpose === 'webhooks') requireNoOverlap(keyring, tools.clock.now());
+    requireRoom(keyring, purpose, tools.clock.now());
     const fact = { entity: 'keyring', id, operation: 'rotate' } as const;
     const event = { keyring: { purpose } };
     const entry = entryOf(actor, tools.clock.now(), { ...fact, event });
     const begun = await rotationBegun(tools, { tenant: id, purpose, entry });
     if (begun === undefined) throw underWay(purpose);
-    return { change: begun.change, reply: { status: 202, body: viewRotation(begun.row) } };
+    return { change: begun.change, reply: { status: 202, body: viewRotation(begun.row, keyring) } };
   };
 }
 
@@ -104,7 +117,24 @@ async function rotationBegun(
   const now = entry.created_at;
   const before = await store.get('key_rotations', { tenant_id, purpose });
   if (before && before.phase !== 'finished') return undefined;
-  const begun: Omit<Rotation, 'revision'> = {
+  const begun = newRotation({ tenant_id, purpose, now });
+  const note = await newNote(store, { tenant: tenant_id, work: rotationWork }, now);
+  const row = { ...begun, revision: (before?.revision ?? 0) + 1 };
+  const change: Change = {
+    ...(before && { amend: { key_rotations: [amended(before, begun)] } }),
+    insert: { due_work: [note], ...(!before && { key_rotations: [row] }) },
+    entries: [detailed(entry, purpose)],
+  };
+  return { change, row };
+}
+
+interface NewRotation extends Pick<Rotation, 'tenant_id' | 'purpose'> {
+  readonly now: Instant;
+}
+
+/** The row of a rotation that begins. */
+export function newRotation({ tenant_id, purpose, now }: NewRotation): Omit<Rotation, 'revision'> {
+  return {
     tenant_id,
     purpose,
     phase: 'waiting',
@@ -118,23 +148,34 @@ async function rotationBegun(
     until: now,
     finished_at: null,
   };
-  const note = await newNote(store, { tenant: tenant_id, work: rotationWork }, now);
-  const row = { ...begun, revision: (before?.revision ?? 0) + 1 };
-  const change: Change = {
-    ...(before && { amend: { key_rotations: [amended(before, begun)] } }),
-    insert: { due_work: [note], ...(!before && { key_rotations: [row] }) },
-    entries: [detailed(entry, purpose)],
-  };
-  return { change, row };
+}
+
+/** A rotation by age is not limited: there are few of them. */
+function requireRoom(keyring: Keyring, purpose: RotatedPurpose, now: Instant): void {
+  for (const key of renewed[purpose]) {
+    const versions = keyring.versions[key];
+    const ofDay = versions.filter(
+      ({ createdAt }) => createdAt !== undefined && now - createdAt < day,
+    );
+    if (ofDay.length >= versionsADayMax) {
+      throw new VaultError('conflict', {
+        public: `Keys of this tenant were rotated ${versionsADayMax} times within a day. Try again later.`,
+      });
+    }
+    const living = versions.filter(({ state }) => state !== 'destroyed');
+    if (living.length >= livingVersionsMax) {
+      throw new VaultError('conflict', {
+        public:
+          `The tenant has ${livingVersionsMax} versions of a key that are not destroyed. Destroy those that have no ` +
+          'rows.',
+      });
+    }
+  }
 }
 
 /** Deliveries are signed with at most two keys. */
-async function requireNoOverlap(
-  { tenants, clock }: Pick<KeyRotating, 'tenants' | 'clock'>,
-  actor: Actor,
-): Promise<void> {
-  const keyring = await tenants.keyringOf(await tenantRowOf(tenants, actor.tenant));
-  const [before, active] = keyring.signingVersions(clock.now());
+function requireNoOverlap(keyring: Keyring, now: Instant): void {
+  const [before, active] = keyring.signingVersions(now);
   if (active === undefined || before?.signsUntil === undefined) return;
   const version = pairOf(before);
   throw new VaultError('conflict', {
@@ -152,12 +193,14 @@ function underWay(purpose: RotatedPurpose): VaultError {
 
 /** Pauses or resumes the rotations of the tenant that are under way. The reply has them as they are then. */
 export function pauseRotations(
-  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  tools: Pick<KeyRotating, 'store' | 'tenants' | 'clock'>,
   actor: Actor,
   isPaused: boolean,
 ): Decide {
   return async () => {
+    const { store, clock } = tools;
     const rows = await store.select(rotationsOf(actor.tenant.id));
+    const keyring = await currentKeyring(tools, actor);
     const is_paused = isPaused ? 1 : 0;
     const others = rows.filter((row) => row.phase !== 'finished' && row.is_paused !== is_paused);
     const operation = isPaused ? 'pause' : 'resume';
@@ -167,25 +210,35 @@ export function pauseRotations(
         amend: { key_rotations: others.map((row) => amended(row, { is_paused })) },
         entries: [entryOf(actor, clock.now(), fact)],
       },
-      reply: { status: 200, body: rows.map((row) => viewRotation({ ...row, is_paused })) },
+      reply: { status: 200, body: rows.map((row) => viewRotation({ ...row, is_paused }, keyring)) },
     };
   };
 }
 
 /** The latest rotation of each purpose. */
 export function listRotations(
-  { store, clock }: Pick<KeyRotating, 'store' | 'clock'>,
+  tools: Pick<KeyRotating, 'store' | 'tenants' | 'clock'>,
   actor: Actor,
 ): Decide {
   return async () => {
+    const { store, clock } = tools;
     const { id } = actor.tenant;
     const rows = await store.select(rotationsOf(id));
+    const keyring = await currentKeyring(tools, actor);
     const fact = { entity: 'keyring', id, operation: 'list' } as const;
     return {
       change: { entries: [entryOf(actor, clock.now(), fact)] },
-      reply: { status: 200, body: rows.map(viewRotation) },
+      reply: { status: 200, body: rows.map((row) => viewRotation(row, keyring)) },
     };
   };
+}
+
+/** As it is now, and not up to a second ago. */
+async function currentKeyring(
+  { tenants }: Pick<KeyRotating, 'tenants'>,
+  { tenant }: Actor,
+): Promise<Keyring> {
+  return tenants.keyringOf(await tenantRowOf(tenants, tenant));
 }
 
 /** The rotation as it becomes, unless another process was faster. */
@@ -222,16 +275,15 @@ export function activateKeys(
 ): Promise<Change | undefined> {
   const { purpose } = rotation;
   return stepOf(tools, rotation, {
-    phase: sealsNothing.includes(purpose) ? 'finished' : 'sealing',
+    phase: isResealing(purpose) ? 'sealing' : 'finished',
     operation: 'activate',
     next: async ({ keyring, now }) => {
       const signsUntil = purpose === 'webhooks' ? instantAfter(now, webhookOverlapMs) : undefined;
-      return {
-        keyring: renewed[purpose].reduce(
-          (next, one) => next.withNewestActive(one, signsUntil),
-          keyring,
-        ),
-      };
+      const active = renewed[purpose].reduce(
+        (next, one) => next.withNewestActive(one, signsUntil),
+        keyring,
+      );
+      return { keyring: isResealing(purpose) ? active.withResealing(purpose) : active };
     },
   });
 }
@@ -251,12 +303,18 @@ export async function endOverlap(
   };
 }
 
-/** Nothing is under the earlier keys any more, except for rows that were altered outside the vault. */
-export function finishRotation(
-  { clock }: Pick<KeyRotating, 'clock'>,
+/**
+ * Nothing is under the earlier keys any more, except for rows that were altered outside the vault. `undefined` when the
+ * tenant is gone.
+ */
+export async function finishRotation(
+  { tenants, clock }: Pick<KeyRotating, 'tenants' | 'clock'>,
   rotation: Rotation,
   counts: Pick<Rotation, 'rows_done' | 'unreadable'>,
-): Change {
+): Promise<Change | undefined> {
+  const row = await ownRow(tenants, rotation.tenant_id);
+  if (row === undefined) return undefined;
+  const keyring = await tenants.keyringOf(row);
   const at = clock.now();
   const finished = {
     ...counts,
@@ -266,6 +324,7 @@ export function finishRotation(
     until: at,
   } as const;
   return {
+    ...(await tenants.rekeyed(row, keyring.withResealed(at))),
     amend: { key_rotations: [amended(rotation, finished)] },
     entries: [finishedEntry(rotation, at)],
   };

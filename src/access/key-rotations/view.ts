@@ -1,6 +1,8 @@
 /** Rotations and keys as they are shown. */
 import { formatTimestamp } from '../../base/dates.ts';
+import type { Keyring } from '../../keys/keyring.ts';
 import type { Row } from '../../store/tables.ts';
+import { keyringStep } from './keyring-step.ts';
 
 const states = {
   waiting: 'waiting',
@@ -9,9 +11,14 @@ const states = {
   finished: 'finished',
 } as const;
 
-/** The view in the API, and in the command line's JSON. */
-export function viewRotation(row: Row<'key_rotations'>) {
-  const { purpose, tenant_id, phase, is_paused, rows_done, rows_total, unreadable } = row;
+/**
+ * The view in the API, and in the command line's JSON.
+ * @param keyring a rotation that is not finished in it is shown so, whatever its row says.
+ */
+export function viewRotation(row: Row<'key_rotations'>, keyring: Keyring) {
+  const { purpose, tenant_id, is_paused, rows_done, rows_total, unreadable } = row;
+  const step = keyringStep(keyring);
+  const phase = step?.purpose === purpose ? step.phase : row.phase;
   return {
     purpose,
     tenant_id,
@@ -20,6 +27,7 @@ export function viewRotation(row: Row<'key_rotations'>) {
     ...(rows_total !== null && { rows_total }),
     unreadable,
     started_at: formatTimestamp(row.started_at),
-    ...(row.finished_at !== null && { finished_at: formatTimestamp(row.finished_at) }),
+    ...(phase === 'finished' &&
+      row.finished_at !== null && { finished_at: formatTimestamp(row.finished_at) }),
   };
 }

@@ -6,7 +6,7 @@ import { createGrowingPause } from '../../base/pauses.ts';
 import type { Random } from '../../base/random.ts';
 import { keyVersionOf, requireAuthentic, sealsText } from '../../keys/envelope.ts';
 import { keyringBinding, rootKeys } from '../../keys/keyring.ts';
-import { type RootKey, RootKeyError } from '../../keys/root/root-key.ts';
+import { RootKeyError } from '../../keys/root/root-key.ts';
 import { isLocalName, type RootKeys } from '../../keys/root/sources.ts';
 import { readStored } from '../../keys/root/wrapped.ts';
 import { isTombstone } from '../../keys/tombstone.ts';
@@ -98,9 +98,7 @@ export async function openVaultKeys(
     { vault, generation, name, former }: NewVaultKey,
   ): Promise<boolean> {
     const keys = createVaultKeys({ ...tools, vault });
-    const made = await reached(roots.chosen, () =>
-      keys.wrapKey('', { root: roots.chosen, generation }),
-    );
+    const made = await reached(() => keys.wrapKey('', { root: roots.chosen, generation }));
     const private_key = vaultKeyBytes({ name, ...made }, random);
     // With a conflict another server has written it, perhaps under another root key.
     const { conflict } = await store.record({
@@ -189,7 +187,7 @@ async function provenVault(roots: RootKeys, stored: StoredVaultKey): Promise<str
   const root = header && (await roots.unwrapping(header));
   if (header === undefined || root === undefined) return undefined;
   const { vault } = header;
-  const opened = await reached(root, () =>
+  const opened = await reached(() =>
     openVaultKey((own) => unwrapped({ roots, vault }, '', own), stored),
   );
   return opened && vault;
@@ -258,7 +256,7 @@ async function proofOf(roots: RootKeys, row: Row<'tenants'>): Promise<TenantProo
   const { vault, generation } = header;
   const root = await roots.unwrapping(header);
   if (root === undefined) return undefined;
-  return reached(root, async () => {
+  return reached(async () => {
     try {
       const key = await root.unwrap(header, { vault, tenant });
       requireAuthentic(rootKeys(key), binding, sealed);
@@ -279,8 +277,8 @@ function ifIntact<T>(test: () => T): T | undefined {
   }
 }
 
-/** @throws RootKeyError when all attempts to reach the source have failed. */
-async function reached<T>({ origin }: RootKey, action: () => Promise<T>): Promise<T> {
+/** @throws RootKeyError, which tells the operator why, when all attempts to reach the source have failed. */
+export async function reached<T>(action: () => Promise<T>): Promise<T> {
   const growing = createGrowingPause(attemptPauses);
   for (let attempt = 1; ; attempt++) {
     try {
@@ -288,9 +286,7 @@ async function reached<T>({ origin }: RootKey, action: () => Promise<T>): Promis
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== 'unavailable') throw error;
       if (attempt === attemptsMax) {
-        throw new RootKeyError(`the root key (${origin}) cannot be used: ${error.message}`, {
-          cause: error,
-        });
+        throw new RootKeyError(`${error.message}; tried ${attemptsMax} times`, { cause: error });
       }
       await pause(growing.next());
     }

@@ -11,11 +11,19 @@ import { readStored } from '../../keys/root/wrapped.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import { ifProven, proven } from '../../rules/proven-row.ts';
 import type { Tenants } from '../../rules/tenant.ts';
+import { awayForGood } from '../../store/outgoing-copy.ts';
 import { tenantsAfter } from '../../store/queries/tenants.ts';
 import { allVaultKeys, rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import type { Store } from '../../store/store.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
-import { RotationError, type RotationLock, storedRotation, takeRotation } from './rotation-lock.ts';
+import { reached } from './open-vault-keys.ts';
+import {
+  RotationError,
+  type RotationLock,
+  type RotationNote,
+  storedRotation,
+  takeRotation,
+} from './rotation-lock.ts';
 import {
   formerCheckName,
   isVaultKeyName,
@@ -77,6 +85,7 @@ export async function rotateRoot(
   const { current } = await vaultKeys.refresh();
   if (current === undefined) throw integrityError("the row of the vault's own key was altered");
   const wanted = await targetOf(tools, current, to);
+  await requirePossible(tools, current, wanted);
   const lock = await takeRotation(tools, wanted);
   let outcome: 'finished' | 'unfinished' = 'unfinished';
   try {
@@ -121,6 +130,16 @@ async function targetOf(tools: RotationTools, current: VaultKey, to: string | un
   return { to: root.source, generation };
 }
 
+/** @throws RotationError before anything begins, where the source has the present key and cannot make another one. */
+async function requirePossible(
+  { roots }: RotationTools,
+  { stored }: VaultKey,
+  { to, generation }: Pick<RotationNote, 'to' | 'generation'>,
+): Promise<void> {
+  if (stored.generation >= generation || roots.renewal(to) !== undefined) return;
+  await requireOther(await roots.named(to), stored.header?.keyId ?? '');
+}
+
 /**
  * The new root key, which wraps everything from now on. The key before it stays usable until the end.
  * @throws RotationError when the source has no other key than the present one.
@@ -137,11 +156,11 @@ async function switched(tools: RotationTools, lock: RotationLock): Promise<RootK
     const root = await roots.named(to);
     await requireOther(root, inUse);
     const name = vaultKeyName(generation);
-    const made = await vaultKeys.wrapKey('', { root, generation });
+    const made = await reached(() => vaultKeys.wrapKey('', { root, generation }));
     const before = current.stored.generation;
     const context = { vault: vaultKeys.vault, tenant: '' };
     const header = {
-      ...(await root.wrap(current.key, context)),
+      ...(await reached(() => root.wrap(current.key, context))),
       vault: vaultKeys.vault,
       generation: before,
     };
@@ -205,10 +224,14 @@ async function sealAgain(
     if (current === undefined) throw integrityError("the row of the vault's own key was altered");
     let changed = await sealOwnAgain(tools, current);
     const altered: Unproven<'tenants'>[] = [];
+    const gone: Unproven<'tenants'>[] = [];
     let unreadable = 0;
     for await (const rows of pages(tools.store)) {
       lock.check();
-      const waiting = rows.filter((row) => isBefore(row, current));
+      gone.push(
+        ...rows.filter((row) => isGone(row, tools.vaultKeys.vault) && isBefore(row, current)),
+      );
+      const waiting = rows.filter((row) => !isElsewhere(row) && isBefore(row, current));
       for (let at = 0; at < waiting.length; at += atOnceMax) {
         const outcomes = await Promise.all(
           waiting.slice(at, at + atOnceMax).map((row) => sealTenantAgain(tools, row, current)),
@@ -223,6 +246,12 @@ async function sealAgain(
     }
     onUnreadable(unreadable);
     if (changed > 0) continue;
+    if (gone.length > 0) {
+      throw new RotationError(
+        `${gone.length} tenants moved to other vaults, and their keys in this one still open with the root key ` +
+          `before: ${namesOf(gone)}. Remove their rows with "strongroom tenant delete", then rotate again`,
+      );
+    }
     if (altered.length === 0) return;
     throw new RotationError(
       `the rows of ${altered.length} tenants were altered outside the vault and are not sealed again: ` +
@@ -230,6 +259,16 @@ async function sealAgain(
     );
   }
   throw new RotationError('too many rows change at the moment. Rotate again later');
+}
+
+/** No server of this vault serves the tenant, and none writes its row. */
+function isElsewhere(row: Unproven<'tenants'>): boolean {
+  return unverifiedColumns(row).away_until === awayForGood;
+}
+
+/** It was served here: the keys of one that is being copied into this vault are those of another. */
+function isGone(row: Unproven<'tenants'>, vault: string): boolean {
+  return isElsewhere(row) && readStored(unverifiedColumns(row).keyring)?.header?.vault === vault;
 }
 
 const namedMax = 10;

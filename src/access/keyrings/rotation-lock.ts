@@ -100,11 +100,12 @@ export function isAbandoned({ note }: StoredRotation, clock: Clock): boolean {
 }
 
 /**
- * Begins a rotation, or continues one that was interrupted. A note that the vault did not write is replaced.
- * @throws RotationError when another process is at work on it, or when it leads to another source.
+ * Begins a rotation, or continues one that was interrupted. A note that the vault did not write is replaced, and so is
+ * one that leads to another source, as long as nothing is wrapped there: its source may never be reached.
+ * @throws RotationError when another process is at work on it, or when it has led to another source.
  */
 export async function takeRotation(tools: LockTools, wanted: Target): Promise<RotationLock> {
-  const { store, vaultKeys, clock, random } = tools;
+  const { store, clock, random } = tools;
   const holder = random(16).toString('hex');
   let seen: StoredRotation | undefined;
   for (;;) {
@@ -114,8 +115,7 @@ export async function takeRotation(tools: LockTools, wanted: Target): Promise<Ro
       const foreign = await store.get('vault_keys', { name: rotationName });
       // Written meanwhile, or altered: the next look tells them apart.
       if (foreign && (await storedRotation(tools))) continue;
-      const { bytes } = await vaultKeys.seal({ binding, text: textOf(wanted) });
-      const note = { ...wanted, holder, until, proof: Buffer.from(bytes).toString('base64') };
+      const note = { ...wanted, holder, until, proof: await proofOf(tools, wanted) };
       const row = { name: rotationName, private_key: bytesOf(note), created_at: clock.now() };
       const isBegun = foreign
         ? await replace(store, foreign.private_key, note)
@@ -123,9 +123,13 @@ export async function takeRotation(tools: LockTools, wanted: Target): Promise<Ro
       if (isBegun) return held(tools, note);
       continue;
     }
-    if (stored.note.to !== wanted.to) throw toAnother(stored.note);
+    const isSame = stored.note.to === wanted.to;
+    if (!isSame && !(isAbandoned(stored, clock) && (await isUnused(tools, stored)))) {
+      throw toAnother(stored.note);
+    }
     if (isAbandoned(stored, clock)) {
-      const note = { ...stored.note, holder, until };
+      const target = isSame ? stored.note : { ...wanted, proof: await proofOf(tools, wanted) };
+      const note = { ...target, holder, until };
       if (await replace(store, stored.bytes, note)) return held(tools, note);
       continue;
     }
@@ -133,6 +137,17 @@ export async function takeRotation(tools: LockTools, wanted: Target): Promise<Ro
     seen = stored;
     await pause(lookMs);
   }
+}
+
+async function proofOf({ vaultKeys }: LockTools, wanted: Target): Promise<string> {
+  const { bytes } = await vaultKeys.seal({ binding, text: textOf(wanted) });
+  return Buffer.from(bytes).toString('base64');
+}
+
+/** Whether the source to which the rotation leads wraps nothing yet. */
+async function isUnused({ vaultKeys }: LockTools, { note }: StoredRotation): Promise<boolean> {
+  const { current } = await vaultKeys.refresh();
+  return current !== undefined && current.stored.generation < note.generation;
 }
 
 function held({ store, clock }: LockTools, first: RotationNote): RotationLock {

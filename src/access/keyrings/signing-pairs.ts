@@ -2,13 +2,13 @@
  * The key pairs with which the vault signs messages to webhooks, by number. All tenants share number 1, which is
  * created at its first use. A rotation gives a tenant a pair of its own, under the next number that is free.
  */
-import { type Clock, hour } from '../../base/clock.ts';
+import { type Clock, hour, type Instant } from '../../base/clock.ts';
 import { integrityError } from '../../base/errors.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import type { Keyring, KeyVersion } from '../../keys/keyring.ts';
 import { newWebhookKey, type WebhookKey, webhookKeyOf } from '../../keys/webhook-signatures.ts';
 import type { Tenant } from '../../rules/tenant.ts';
-import { newestPairNames } from '../../store/queries/vault-keys.ts';
+import { newestPairNames, vaultKeyNamed } from '../../store/queries/vault-keys.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { guardedBy, type KeyGuard, type VaultKeys } from './vault-keys.ts';
@@ -42,6 +42,8 @@ export interface SigningPairs {
    * @throws VaultError `integrity` if it was altered outside the vault.
    */
   publicKey(pair: number): Promise<string | undefined>;
+  /** The vault's own pair, number 1, which signs what is of no tenant. @throws VaultError `integrity` likewise. */
+  own(): Promise<SigningPair>;
   /**
    * The pairs that sign for the tenant now: during the overlap of a rotation the one before, and then the active one.
    * @throws VaultError `integrity` if one was altered outside the vault, or is missing.
@@ -108,16 +110,17 @@ export function createSigningPairs({ store, vaultKeys, clock }: SigningPairTools
     return reading;
   }
 
+  async function required(pair: number): Promise<SigningPair> {
+    const found = await find(pair);
+    if (found) return found;
+    throw integrityError(`the row ${pairName(pair)} of vault_keys is missing`);
+  }
+
   return {
     publicKey: async (pair) => (await find(pair))?.publicKey,
     of: ({ keyring }) =>
-      Promise.all(
-        keyring.signingVersions(clock.now()).map(async (version) => {
-          const found = await find(pairOf(version));
-          if (found) return found;
-          throw integrityError(`the row ${pairName(pairOf(version))} of vault_keys is missing`);
-        }),
-      ),
+      Promise.all(keyring.signingVersions(clock.now()).map((version) => required(pairOf(version)))),
+    own: () => required(sharedPair),
   };
 }
 
@@ -135,11 +138,70 @@ export async function newSigningPair({
   clock,
 }: SigningPairTools): Promise<NewSigningPair> {
   const names = await store.select(newestPairNames);
-  const taken = names.map(({ name }) => Number(pairForm.exec(name)?.[1] ?? sharedPair));
-  const pair = Math.max(sharedPair, ...taken) + 1;
+  const pair = Math.max(sharedPair, ...names.map(numberIn)) + 1;
   const text = await newWebhookKey();
   const { bytes: private_key, guard } = await vaultKeys.seal({ binding: bindingOf(pair), text });
   return { pair, guard, row: { name: pairName(pair), private_key, created_at: clock.now() } };
+}
+
+/** A vault, as far as its pairs are read. */
+export interface PairPlace {
+  readonly store: Pick<Store, 'select'>;
+  readonly vaultKeys: VaultKeys;
+}
+
+export interface CarriedPairs {
+  readonly keyring: Keyring;
+  readonly rows: readonly Row<'vault_keys'>[];
+  readonly guards: readonly KeyGuard[];
+}
+
+export interface CarriedTenant {
+  readonly keyring: Keyring;
+  readonly from: PairPlace;
+  readonly to: PairPlace;
+  readonly now: Instant;
+}
+
+/**
+ * The pairs of a tenant that goes to another vault, under numbers that are free there. A pair that the tenant shares
+ * stays with those who share it, and the tenant gets one of its own, unless both vaults share the same one.
+ */
+export async function carryPairs({ keyring, from, to, now }: CarriedTenant): Promise<CarriedPairs> {
+  const names = await to.store.select(newestPairNames);
+  let next = Math.max(sharedPair, ...names.map(numberIn)) + 1;
+  const signing = new Set(keyring.signingVersions(now));
+  const numbers = new Map<number, number>();
+  const rows: Row<'vault_keys'>[] = [];
+  const guards = new Map<string, KeyGuard>();
+  for (const version of keyring.versions.webhook) {
+    const pair = pairOf(version);
+    const [own, theirs] = [await textOfPair(from, pair), await textOfPair(to, pair)];
+    const isShared = pair === sharedPair;
+    if (own === theirs || (isShared && !signing.has(version))) continue;
+    const number = !isShared && theirs === undefined ? pair : next++;
+    numbers.set(version.version, number);
+    const text = isShared ? await newWebhookKey() : own;
+    if (text === undefined) continue;
+    const { bytes, guard } = await to.vaultKeys.seal({ binding: bindingOf(number), text });
+    guards.set(guard.name, guard);
+    rows.push({ name: pairName(number), private_key: bytes, created_at: now });
+  }
+  return { keyring: keyring.withPairs(numbers), rows, guards: [...guards.values()] };
+}
+
+const numberIn = ({ name }: Pick<Row<'vault_keys'>, 'name'>): number =>
+  Number(pairForm.exec(name)?.[1] ?? sharedPair);
+
+/** `undefined` where the vault has no pair of that number. */
+async function textOfPair(
+  { store, vaultKeys }: PairPlace,
+  pair: number,
+): Promise<string | undefined> {
+  const [row] = await store.select(vaultKeyNamed(pairName(pair)));
+  if (row === undefined) return undefined;
+  const binding = bindingOf(pair);
+  return vaultKeys.open({ job: 'sign deliveries', binding, sealed: row.private_key });
 }
 
 /**

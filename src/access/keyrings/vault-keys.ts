@@ -52,7 +52,10 @@ export interface VaultKeys {
    * the root key cannot be reached, and the keyring's key was not unwrapped before.
    */
   openKeyring(stored: WrappedKeyring): Promise<Keyring>;
-  /** Seals a keyring for storage, under a new key that the root key wraps. */
+  /**
+   * Seals a keyring for storage, under the tenant's key-encryption key: the one of the stored keyring that it replaces,
+   * or a new one, which the root key wraps, for a new tenant and after a rotation of the root key.
+   */
   sealKeyring(opened: OpenedKeyring): Promise<GuardedBytes>;
   /** base64 of the mark of a deleted tenant's row. */
   markDeleted(row: TombstoneRow): Promise<{ readonly mark: string; readonly guard: KeyGuard }>;
@@ -67,6 +70,8 @@ export interface VaultKeys {
 export interface OpenedKeyring {
   readonly tenant: TenantId;
   readonly keyring: Keyring;
+  /** The stored keyring that this one replaces; absent for a new tenant. */
+  readonly replaced?: Uint8Array;
 }
 
 export interface GuardedBytes {
@@ -219,6 +224,16 @@ export function createVaultKeys({
     return { key, header };
   }
 
+  /** By the root key that wraps the vault's own key. */
+  async function wrapNewKey(
+    tenant: TenantId,
+    { header, generation }: Pick<StoredVaultKey, 'header' | 'generation'>,
+  ): Promise<NewWrappedKey> {
+    const root = header && (await roots.unwrapping(header));
+    if (root === undefined) throw notConfigured(header);
+    return wrapKey(tenant, { root, generation });
+  }
+
   return {
     vault,
     name: vaultName(vault),
@@ -237,12 +252,14 @@ export function createVaultKeys({
       }
       return keyring;
     },
-    sealKeyring: async ({ tenant, keyring }) => {
+    sealKeyring: async ({ tenant, keyring, replaced }) => {
       const { stored } = await sealing();
       const { header, generation, row: guard } = stored;
-      const root = header && (await roots.unwrapping(header));
-      if (root === undefined) throw notConfigured(header);
-      const made = await wrapKey(tenant, { root, generation });
+      const before = replaced && readStored(replaced)?.header;
+      const made =
+        before?.generation === generation
+          ? { key: await cache.get(tenant, before), header: before }
+          : await wrapNewKey(tenant, { header, generation });
       const sealed = wrapKeyring(rootKeys(made.key), tenant, keyring, random);
       return { bytes: withHeader({ ...made.header, keyring: keyring.id }, sealed), guard };
     },

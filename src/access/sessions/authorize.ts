@@ -1,5 +1,4 @@
 /** Authorizing a session: a private application grants it part of its own rights, once. */
-import assert from 'node:assert/strict';
 import type { Clock, Instant } from '../../base/clock.ts';
 import { expiryForms, parseExpiry } from '../../base/dates.ts';
 import { invalid, VaultError } from '../../base/errors.ts';
@@ -13,7 +12,7 @@ import { forbid } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import { type AccessRequest, readAccess, storedAccess } from '../applications/row.ts';
 import { authorityOf } from '../authority.ts';
-import { sessionLifeMsMax, sessionOfNonce } from './sessions.ts';
+import { needsKey, sessionLifeMsMax, sessionOfNonce } from './sessions.ts';
 
 export interface Authorization extends AccessRequest {
   readonly nonce: string;
@@ -40,7 +39,7 @@ export function authorizeSession(
   const access = errors.attempt(() => readAccess(request, 'session'));
   const expiry = errors.attempt(() => readExpiry(request.expires_at, clock.now()));
   errors.settle();
-  assert(caller.key, 'a session is authorized by a key');
+  if (!caller.key) throw needsKey();
   const authorized_by_key = caller.key;
   if (!access) throw invalid('permissions', 'is required');
   return async () => {

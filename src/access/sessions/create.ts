@@ -1,5 +1,4 @@
 /** Creating a session: a key without rights, and the nonce with which an application authorizes it. */
-import assert from 'node:assert/strict';
 import { instantAfter } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { newUuid, type SessionId } from '../../base/ids.ts';
@@ -11,11 +10,11 @@ import { proven } from '../../rules/proven-row.ts';
 import { newKey } from '../applications/api-key-row.ts';
 import type { KeyWriting } from '../applications/keys.ts';
 import { storedAccess } from '../applications/row.ts';
-import { sessionLifeMs } from './sessions.ts';
+import { needsKey, sessionLifeMs } from './sessions.ts';
 
 export function createSession({ clock, random }: KeyWriting, caller: Caller): Decide {
   const { tenant, application } = caller;
-  assert(caller.key, 'a session is created by a key');
+  if (!caller.key) throw needsKey();
   const created_by_key = caller.key;
   return async () => {
     const now = clock.now();

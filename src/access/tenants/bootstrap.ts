@@ -5,6 +5,7 @@ import type { Clock, Instant } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import { type ApplicationId, newUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
+import { hashApiKey } from '../../keys/api-key.ts';
 import type { Operator } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -15,10 +16,11 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from '../applications/api-key-row.ts';
 import { applicationRow } from '../applications/row.ts';
+import { dropBootstrapKey, takeBootstrapKey } from './bootstrap-key-file.ts';
 
 export interface Bootstrapped {
   readonly tenant: Tenant;
-  /** The management key; it exists nowhere else. `undefined` when the operator supplied it. */
+  /** The management key; it exists nowhere else. `undefined` when the operator supplied it, or it is in a file. */
   readonly newKey: string | undefined;
 }
 
@@ -37,13 +39,38 @@ export interface BootstrapTools {
   readonly random: Random;
 }
 
-/** `undefined` when the store has a tenant already, also when another server was faster. */
+/** Where the management key of the first start comes from. */
+export interface FirstStartSettings extends BootstrapSettings {
+  /** The file with the key, or for it. */
+  readonly keyFile?: string | undefined;
+}
+
+/**
+ * `undefined` when the store has a tenant already, also when another server was faster. A later start does not look at
+ * the file of the key.
+ * @throws BootstrapKeyError when that file cannot be used or written.
+ */
 export async function bootstrap(
   tools: BootstrapTools,
-  settings: BootstrapSettings,
+  { keyFile, ...settings }: FirstStartSettings,
 ): Promise<Bootstrapped | undefined> {
   const stored = await tools.store.select(anyTenant);
   if (stored.length > 0) return undefined;
+  if (keyFile === undefined) return createFirstTenant(tools, settings);
+  const key = takeBootstrapKey(keyFile, settings.type, tools.random);
+  const bootstrapped = await createFirstTenant(tools, { ...settings, key: key.text });
+  if (bootstrapped === undefined && key.created) {
+    const isStored = await tools.store.get('api_keys', { key_hash: hashApiKey(key.text) });
+    // Of two servers with one file, the one that wrote it may be the slower one.
+    if (!isStored) dropBootstrapKey(keyFile);
+  }
+  return bootstrapped;
+}
+
+async function createFirstTenant(
+  tools: BootstrapTools,
+  settings: BootstrapSettings,
+): Promise<Bootstrapped | undefined> {
   try {
     return await createTenantWithKey(tools, settings);
   } catch (error) {

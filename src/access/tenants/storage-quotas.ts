@@ -68,7 +68,8 @@ export function underStorageQuotas({ store, tenants, clock }: StorageQuotaTools)
   }
 
   return {
-    // Every commit passes here, even that of a read: cached values are not awaited.
+    isForRows: true,
+    // Cached values are not awaited.
     prepare: (change) => {
       if (!growsStorage(change)) return change;
       const ceilings = ceilingsOf(change);

@@ -10,6 +10,7 @@ import { readStored } from '../../keys/root/wrapped.ts';
 import { ifProven, proven } from '../../rules/proven-row.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
+import { moved, movedTexts } from '../../store/outgoing-copy.ts';
 import { allTenants } from '../../store/queries/tenants.ts';
 import type { Store } from '../../store/store.ts';
 import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
@@ -111,25 +112,41 @@ export function createTenants({
     return vaultKeys.isMarkedDeleted({ ...tombstoneOf(columns), mark: columns.proof });
   }
 
+  function isAway(row: Unproven<'tenants'>): boolean {
+    const until = unverifiedColumns(row).away_until;
+    return until !== null && clock.now() < until;
+  }
+
   async function rowOf(id: TenantId): Promise<Unproven<'tenants'> | undefined> {
     const row = await store.get('tenants', { tenant_id: id });
     // A row that an attacker marked as deleted still exists, but is altered.
-    if (row && !(await isDeleted(row))) return row;
+    if (row && !isAway(row) && !(await isDeleted(row))) return row;
     keyrings.delete(id);
     return undefined;
   }
 
+  async function find(id: TenantId): Promise<Tenant | undefined> {
+    const known = recent.get(id);
+    if (known) return known;
+    const reading = recent.reading();
+    const stored = await rowOf(id);
+    const tenant = stored && (await own(stored));
+    if (tenant === undefined) return undefined;
+    recent.set(id, tenant, reading);
+    return tenant;
+  }
+
   return {
     known: (id) => recent.get(id),
-    find: async (id) => {
-      const known = recent.get(id);
-      if (known) return known;
-      const reading = recent.reading();
-      const stored = await rowOf(id);
-      const tenant = stored && (await own(stored));
-      if (tenant === undefined) return undefined;
-      recent.set(id, tenant, reading);
-      return tenant;
+    opened: () => latest.entries(),
+    find,
+    findForRequest: async (id) => {
+      const tenant = await find(id);
+      if (tenant) return tenant;
+      const row = await store.get('tenants', { tenant_id: id });
+      if (row && isAway(row)) throw moved(movedTexts.tenant);
+      // The tenant may have come back between the two reads.
+      return row && find(id);
     },
     draft: async ({ name, type }) => {
       const id = newUuid<TenantId>(random);
@@ -148,6 +165,7 @@ export function createTenants({
         modified_by: null,
         modified_at: null,
         deleted_at: null,
+        away_until: null,
       });
       keyrings.set(id, { wrapped: bytes, keyring });
       return { row, tenant: tenantOf(row, keyring), guard: guardedBy(guard) };
@@ -155,7 +173,8 @@ export function createTenants({
     keyringOf,
     rekeyed: async ({ proof: _proof, ...row }, keyring) => {
       const { tenant_id: tenant } = row;
-      const { bytes, guard } = await vaultKeys.sealKeyring({ tenant, keyring });
+      const replaced = row.keyring;
+      const { bytes, guard } = await vaultKeys.sealKeyring({ tenant, keyring, replaced });
       const version = row.version + 1;
       const stored = proven({ keyring }, 'tenants', { ...row, version, keyring: bytes });
       const { remove, insert } = guardedBy(guard);

@@ -84,6 +84,7 @@ export function headersOf(prefix: string): HeaderComponents {
           'The `key` of a configured proxy; a query parameter of that name in lower case works as well. Each call ' +
           'needs the key of a proxy or the URL of a destination.',
         schema: { type: 'string' },
+        example: 'TEbUTUSDfcnpVwm3PGyKQc',
       },
       ProxyUrl: {
         name: `${prefix}-PROXY-URL`,

@@ -20,6 +20,7 @@ import {
   publishedIn,
   templateOf,
 } from './published-operation.ts';
+import { referenceFacts } from './reference-facts.ts';
 import recorded from './response-examples.json' with { type: 'json' };
 
 const overview =
@@ -49,6 +50,7 @@ export function openapiOf(options: DescribedApi): object {
   }
   paths[callPath] = callsOf(shared);
   components.refer(problem);
+  const facts = referenceFacts(components);
   return {
     openapi: '3.1.0',
     info: {
@@ -64,6 +66,7 @@ export function openapiOf(options: DescribedApi): object {
       { name: openTag, description: 'About the vault itself. These need no key.' },
     ],
     security: [{ key: [] }],
+    'x-reference': facts,
     paths,
     components: {
       securitySchemes: {
@@ -97,6 +100,7 @@ function describe(published: PublishedOperation, shared: SharedParts): object {
     description: published.description,
     'x-permission': permission,
     'x-key-kinds': published.kinds,
+    'x-problems': [...published.problems.values()].flat(),
     ...(problems?.includes('gone') && { deprecated: true }),
     parameters: [
       ...parametersOf(published, shared.components),
@@ -166,15 +170,16 @@ function describeOpen(
       ...(content && { content: { [content.mediaType]: { schema: content.schema } } }),
     },
   ]);
-  const refused = byStatus([...openProblems, ...problems]).keys();
+  const refused = byStatus([...openProblems, ...problems]);
   return {
     operationId: id,
     tags: [openTag],
     summary,
     description: 'Needs no key.',
     security: [],
+    'x-problems': [...refused.values()].flat(),
     ...(parameters.length > 0 && { parameters }),
-    responses: { ...Object.fromEntries(shown), ...refusals(refused) },
+    responses: { ...Object.fromEntries(shown), ...refusals(refused.keys()) },
   };
 }
 

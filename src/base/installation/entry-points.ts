@@ -31,3 +31,13 @@ export function foldersOf(name: EntryPoint): readonly string[] {
     fileURLToPath(new URL(`../../${folder}`, import.meta.url)),
   );
 }
+
+/** A folder of the bundled server, with a slash at its end; a clone, which runs its sources, has none. */
+export function builtDirectory(name: string): URL | undefined {
+  return extension === '.js' ? new URL(`../../${name}/`, import.meta.url) : undefined;
+}
+
+/** A module that only a clone has, by its path in the repository. */
+export function sourceModule(path: string): string {
+  return new URL(`../../../${path}`, import.meta.url).href;
+}

@@ -29,6 +29,11 @@ export interface Log {
   error(message: string, fields?: LogFields): void;
 }
 
+/** A log whose level can change while it is in use. */
+export interface LeveledLog extends Log {
+  setLevel(level: LogLevel): void;
+}
+
 const allowed: readonly (keyof LogFields)[] = [
   'method',
   'route',
@@ -45,7 +50,7 @@ const allowed: readonly (keyof LogFields)[] = [
 ];
 
 /** Writes to standard output. The list is also applied at run time, for what the types cannot exclude. */
-export function createLog(level: LogLevel): Log {
+export function createLog(level: LogLevel): LeveledLog {
   const sink = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime });
   const only = (fields: LogFields = {}) =>
     Object.fromEntries(
@@ -56,5 +61,8 @@ export function createLog(level: LogLevel): Log {
     info: (message, fields) => sink.info(only(fields), message),
     warn: (message, fields) => sink.warn(only(fields), message),
     error: (message, fields) => sink.error(only(fields), message),
+    setLevel: (next) => {
+      sink.level = next;
+    },
   };
 }

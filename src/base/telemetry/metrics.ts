@@ -1,6 +1,8 @@
 /** The operator's metrics in the Prometheus format: the sum of all threads, and the process. */
+
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { second } from '../clock.ts';
+import { version } from '../installation/manifest.ts';
 import { type Counts, createThreadMetrics, sumOf, type ThreadMetrics } from './thread-metrics.ts';
 
 export type { Counts } from './thread-metrics.ts';
@@ -11,6 +13,8 @@ const gauges = {
     'Time since a run ended that signed a checkpoint of every log that had grown',
   expiry_lag_seconds: 'Time since a run ended that removed all that had expired, of the latest job',
   log_export_waiting_characters: 'Log entries that wait to be written to the export',
+  log_export_lag_seconds:
+    'Age of the oldest log entry that the collector has not confirmed, 0 when none waits',
   checkpoint_sink_waiting: 'Checkpoints that wait to be pushed',
   webhook_deliveries_waiting:
     'Events that wait to be delivered to a webhook, in the whole database',
@@ -53,7 +57,10 @@ export interface Exposition {
 }
 
 export interface Metrics
-  extends Pick<ThreadMetrics, 'count' | 'request' | 'proxyCall' | 'reactorCall' | 'delivery'> {
+  extends Pick<
+    ThreadMetrics,
+    'alert' | 'count' | 'request' | 'proxyCall' | 'reactorCall' | 'delivery'
+  > {
   expose(): Promise<Exposition>;
 }
 
@@ -76,6 +83,12 @@ export function createMetrics(): ProcessMetrics {
   const ofProcess = new Registry();
   const registers = [ofProcess];
   collectDefaultMetrics({ register: ofProcess });
+  new Gauge({
+    name: 'strongroom_build_info',
+    help: 'Always 1; the labels are the version of the vault and of Node.js',
+    labelNames: ['version', 'node'],
+    registers,
+  }).set({ version, node: process.versions.node }, 1);
   const own = createThreadMetrics();
   const successes = new Gauge({
     name: 'strongroom_job_last_success_timestamp_seconds',

@@ -31,6 +31,18 @@ const counters = {
   trace_spans_lost: 'Spans that were not delivered to the trace collector',
 } as const;
 
+/** Kinds of alerts about unusual use. */
+const alertKinds = [
+  'bin',
+  'egress_budget',
+  'export',
+  'honey_token',
+  'new_address',
+  'refusals',
+  'reveals',
+  'stalled',
+] as const;
+
 export type CounterName = keyof typeof counters;
 
 export interface RequestFacts {
@@ -72,6 +84,7 @@ export interface ThreadMetrics {
   /** Records the end of an attempt to deliver an event. */
   delivery(facts: DeliveryFacts): void;
   reactorCall(facts: ReactorCallFacts): void;
+  alert(kind: (typeof alertKinds)[number]): void;
   /** Records the commit of a group of changes. */
   group(group: ObservedGroup): void;
   /** Also exposes the queues of this store, until it is closed. */
@@ -117,6 +130,14 @@ export function createThreadMetrics(): ThreadMetrics {
     buckets: runBuckets,
     registers,
   });
+  const alerts = new Counter({
+    name: 'strongroom_alerts_total',
+    help: 'Alerts about unusual use, which are entries of the log as well',
+    labelNames: ['kind'],
+    registers,
+  });
+  // Prometheus sees no increase of a series that begins with 1.
+  for (const kind of alertKinds) alerts.inc({ kind }, 0);
   const proxyLabel = createLabel();
   const reactorLabel = createLabel();
   const webhookLabel = createLabel();
@@ -136,6 +157,7 @@ export function createThreadMetrics(): ThreadMetrics {
     delivery: ({ webhook, outcome }) => deliveries.inc({ webhook: webhookLabel(webhook), outcome }),
     reactorCall: ({ reactor, outcome, seconds }) =>
       runs.observe({ reactor: reactorLabel(reactor), outcome }, seconds),
+    alert: (kind) => alerts.inc({ kind }),
     group: groupObserver(registers),
     watchStore: (state) => watchStore(registers, state),
     counts: () => registry.getMetricsAsJSON(),

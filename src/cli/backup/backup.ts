@@ -2,13 +2,13 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Config, readConfig } from '../../runtime/config/config.ts';
+import { noteBackup } from '../../runtime/last-backup.ts';
 import { openBackedUp } from '../../store/open/read-only.ts';
 import { BackupError, backUpSqlite } from '../../store/sqlite/backup.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { counted, startProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { noteBackup } from './last-backup.ts';
 import { contentOf, type Manifest, manifestFile, writeManifest } from './manifest.ts';
 import { directoryNamed, prune } from './prune.ts';
 
@@ -72,8 +72,6 @@ function keptNumber(flags: Flags): number | undefined {
 interface Making {
   readonly directory: string;
   readonly now: Date;
-  /** No server writes meanwhile. */
-  readonly isStill?: boolean;
 }
 
 interface MadeBackup {
@@ -106,7 +104,7 @@ export async function backUp(
 async function copy(
   terminal: Terminal,
   { databaseUrl, dataDir }: Config,
-  { directory, isStill = false }: Making,
+  { directory }: Making,
 ): Promise<number | undefined> {
   let progress: ReturnType<typeof startProgress> | undefined;
   try {
@@ -119,7 +117,7 @@ async function copy(
     }
     const { backUpPostgres } = await import('../../store/postgres/backup.ts');
     progress = startProgress(terminal, 'rows', undefined);
-    await backUpPostgres({ databaseUrl, directory, isStill, onRows: progress.report });
+    await backUpPostgres({ databaseUrl, directory, onRows: progress.report });
     return undefined;
   } finally {
     progress?.finish();

@@ -4,6 +4,7 @@ import {
   createReadStream,
   existsSync,
   fsyncSync,
+  lstatSync,
   openSync,
   readFileSync,
   renameSync,
@@ -151,6 +152,17 @@ export async function digestOf(file: string): Promise<string> {
   return hash.hex();
 }
 
+/**
+ * Reading a pipe would never end, and a link leads to a file that its owner may change.
+ * @throws RestoreError for anything but a file.
+ */
+export function requirePlainFile(file: string): void {
+  if (lstatSync(file).isFile()) return;
+  throw new RestoreError(
+    `${file} is a link, a directory, or a special file, and not a part of a backup.`,
+  );
+}
+
 /** @throws RestoreError, which names what is wrong. */
 export function readManifest(directory: string): Manifest {
   const file = manifestFile(directory);
@@ -160,6 +172,7 @@ export function readManifest(directory: string): Manifest {
       `${file} is missing: the backup was interrupted, or a release without manifests made it.`,
     );
   }
+  requirePlainFile(file);
   let parsed: unknown;
   try {
     parsed = JSON.parse(readFileSync(file, 'utf8'));

@@ -19,8 +19,10 @@ export function directoryNamed(time: Date): string {
  * @returns the paths of what was removed.
  */
 export function prune(parent: string, keep: number): readonly string[] {
-  const names = readdirSync(parent)
-    .filter((name) => nameForm.test(name))
+  const names = readdirSync(parent, { withFileTypes: true })
+    // Behind a link there is something else than a backup that was made here.
+    .filter((entry) => entry.isDirectory() && nameForm.test(entry.name))
+    .map(({ name }) => name)
     .sort();
   const isComplete = (name: string) => existsSync(manifestFile(join(parent, name)));
   const complete = names.filter(isComplete);

@@ -4,7 +4,7 @@ import { newUuid, type TenantId } from '../../base/ids.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { detailed, systemEntry } from '../../rules/log-entries.ts';
 import { type Config, readConfig } from '../../runtime/config/config.ts';
-import { openVault } from '../../runtime/open-vault.ts';
+import { openVault, type Vault } from '../../runtime/open-vault.ts';
 import { openRestored } from '../../store/open/open.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
@@ -52,7 +52,7 @@ export const restoreCommand: Command = {
         `The log of the backup is not intact: ${finding}. Nothing was changed.`,
       );
     }
-    if (!isDry) await restore(terminal, backup, { config });
+    if (!isDry) await restore(terminal, backup, config);
     const { created_at, engine, vault_id } = manifest;
     const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0);
     const tenants = manifest.logs.length;
@@ -67,15 +67,8 @@ export const restoreCommand: Command = {
   },
 };
 
-/**
- * Into an empty place, where `verify` may refuse what PostgreSQL holds after the rows were written, before any server
- * may read them.
- */
-export async function restore(
-  terminal: Terminal,
-  backup: VerifiedBackup,
-  { config, verify }: { readonly config: Config; readonly verify?: () => Promise<void> },
-): Promise<void> {
+/** Into an empty place. */
+async function restore(terminal: Terminal, backup: VerifiedBackup, config: Config): Promise<void> {
   const { file, digest } = backup;
   const { dataDir, databaseUrl } = config;
   if (databaseUrl === undefined) {
@@ -91,7 +84,6 @@ export async function restore(
   try {
     const complete = async () => {
       await verifyRows(backup, config);
-      await verify?.();
       await finish(backup, config);
     };
     await restorePostgres({ databaseUrl, file, onRows: progress.report, complete });
@@ -126,28 +118,35 @@ async function verifyRows(
   }
 }
 
-const tenantsAtOnce = 100;
-
 /** Adds to each log that the vault was restored. No server serves the place yet. */
 async function finish({ manifest, sharedKeys }: VerifiedBackup, config: Config): Promise<void> {
+  const heads = new Map<string, LogHead>(manifest.logs.map((log) => [log.tenant_id, log]));
   const vault = await openVault(config, {
     openStore: openRestored,
     ...(sharedKeys && { sharedKeys }),
   });
   try {
-    const { store, clock } = vault;
-    const tenants = await tenantsWithLogs(store);
-    const heads = new Map<string, LogHead>(manifest.logs.map((log) => [log.tenant_id, log]));
-    const record = (tenant: TenantId) => {
-      const fact = { entity: 'tenant', id: tenant, operation: 'restore' } as const;
-      const entry = systemEntry({ ...fact, tenant, at: clock.now() });
-      return store.commit({ entries: [detailed(entry, fromWhich(manifest, heads.get(tenant)))] });
-    };
-    for (let at = 0; at < tenants.length; at += tenantsAtOnce) {
-      await Promise.all(tenants.slice(at, at + tenantsAtOnce).map(record));
-    }
+    await noteRestored(vault, (tenant) => fromWhich(manifest, heads.get(tenant)));
   } finally {
     await vault.close();
+  }
+}
+
+const tenantsAtOnce = 100;
+
+/** An entry in the log of each tenant. */
+export async function noteRestored(
+  { store, clock }: Vault,
+  detail: (tenant: TenantId) => string,
+): Promise<void> {
+  const tenants = await tenantsWithLogs(store);
+  const record = (tenant: TenantId) => {
+    const fact = { entity: 'tenant', id: tenant, operation: 'restore' } as const;
+    const entry = systemEntry({ ...fact, tenant, at: clock.now() });
+    return store.commit({ entries: [detailed(entry, detail(tenant))] });
+  };
+  for (let at = 0; at < tenants.length; at += tenantsAtOnce) {
+    await Promise.all(tenants.slice(at, at + tenantsAtOnce).map(record));
   }
 }
 

@@ -18,7 +18,14 @@ import { databaseFile } from '../../store/sqlite/database.ts';
 import { requireOwnSchema } from '../../store/sqlite/file-schema.ts';
 import type { Table } from '../../store/tables.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { contentOf, digestOf, logHeads, type Manifest, readManifest } from './manifest.ts';
+import {
+  contentOf,
+  digestOf,
+  logHeads,
+  type Manifest,
+  readManifest,
+  requirePlainFile,
+} from './manifest.ts';
 import { readSharedKeys } from './shares.ts';
 
 export interface VerifiedBackup {
@@ -80,6 +87,7 @@ async function verifyPart(directory: string, manifest: Manifest): Promise<string
   if (part === undefined) throw new RestoreError('manifest.json names no part.');
   const file = join(directory, part.name);
   if (!existsSync(file)) throw new RestoreError(`${file} is missing from the backup.`);
+  requirePlainFile(file);
   // SQLite would take what it holds for a part of the database.
   for (const suffix of ['-wal', '-journal']) {
     const size = statSync(`${file}${suffix}`, { throwIfNoEntry: false })?.size ?? 0;

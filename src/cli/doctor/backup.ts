@@ -1,7 +1,7 @@
 /** The last backup: when it was made, and whether that is too long ago. */
 import { day } from '../../base/clock.ts';
 import type { Config } from '../../runtime/config/config.ts';
-import { readLastBackup } from '../backup/last-backup.ts';
+import { readLastBackup } from '../../runtime/last-backup.ts';
 import { type Finding, reporter } from './finding.ts';
 
 /** The timers that come with the vault make one each day. */

@@ -1,5 +1,6 @@
 /** The keys of tenants: how old they are, what is under earlier ones, and whether a rotation is under way or stuck. */
 import { listTenantKeys } from '../../access/key-rotations/key-list.ts';
+import { type KeyringStep, keyringStep } from '../../access/key-rotations/keyring-step.ts';
 import { type Clock, day, type Instant, minute } from '../../base/clock.ts';
 import { type Keyring, type Purpose, purposes } from '../../keys/keyring.ts';
 import type { Config } from '../../runtime/config/config.ts';
@@ -40,7 +41,10 @@ export class KeyAges {
   /** How many tenants have an active key that was made before the limit. */
   readonly #aged = new Map<Purpose, number>();
   readonly #withEarlier: KeptKeyring[] = [];
+  /** Rotations that the keyrings say are under way. */
+  readonly unfinished: (KeyringStep & Pick<Row<'tenants'>, 'tenant_id'>)[] = [];
   #earlierTenants = 0;
+  #tenants = 0;
   readonly #before: number;
 
   constructor({ clock, keyMaxAgeMs }: { readonly clock: Clock } & Pick<Config, 'keyMaxAgeMs'>) {
@@ -48,6 +52,7 @@ export class KeyAges {
   }
 
   add(row: Row<'tenants'>, keyring: Keyring): void {
+    this.#tenants += 1;
     for (const purpose of purposes) {
       const active = keyring.versions[purpose][keyring.activeVersion(purpose) - 1];
       const made = active?.createdAt ?? row.created_at;
@@ -55,6 +60,8 @@ export class KeyAges {
       if (oldest === undefined || made < oldest) this.#oldest.set(purpose, made);
       if (made < this.#before) this.#aged.set(purpose, (this.#aged.get(purpose) ?? 0) + 1);
     }
+    const step = keyringStep(keyring);
+    if (step) this.unfinished.push({ ...step, tenant_id: row.tenant_id });
     if (!keyring.versions.data.some(({ state }) => state === 'decrypt_only')) return;
     this.#earlierTenants += 1;
     if (this.#withEarlier.length < countedTenantsMax) this.#withEarlier.push({ row, keyring });
@@ -62,7 +69,7 @@ export class KeyAges {
 
   async report(
     store: ReadOnlyStore,
-    { clock, keyMaxAgeMs }: KeyAgeLimit,
+    { clock, keyMaxAgeMs, tenants }: KeyAgeLimit & { readonly tenants: number },
   ): Promise<readonly Finding[]> {
     const { ok, warning } = reporter('keys');
     const ages = [...this.#oldest].map(
@@ -71,8 +78,10 @@ export class KeyAges {
     const limit = Number.isFinite(keyMaxAgeMs)
       ? `STRONGROOM_KEY_MAX_AGE is ${Math.floor(keyMaxAgeMs / day)} days`
       : 'STRONGROOM_KEY_MAX_AGE is off';
+    // Where each keyring is a request to a service, some of them are opened.
+    const which = this.#tenants < tenants ? ` of ${this.#tenants} of ${tenants} tenants` : '';
     return [
-      ok(`age of the oldest active keys in days: ${ages.join(', ')}; ${limit}`),
+      ok(`age of the oldest active keys${which} in days: ${ages.join(', ')}; ${limit}`),
       ...[...this.#aged].flatMap(([purpose, tenants]) => {
         const by = rotatedBy[purpose];
         if (by === undefined) return [];
@@ -145,41 +154,54 @@ function daysSince(now: Instant, made: Instant): number {
 /** Servers note each few seconds that they work on a rotation, and each step takes seconds. */
 const stuckMs = minute;
 
-/** Rotations of tenants' keys that are under way. */
+/** Rotations of tenants' keys that are under way, by their rows and by the keyrings. */
 export async function checkRotations(
   store: ReadOnlyStore,
-  { clock }: { readonly clock: Clock },
+  { clock, unfinished }: { readonly clock: Clock } & Pick<KeyAges, 'unfinished'>,
 ): Promise<readonly Finding[]> {
-  const { ok, warning } = reporter('key rotation');
+  const { ok, warning, problem } = reporter('key rotation');
   const rows = await store.select(rotationsUnderWay);
+  const named = new Set(rows.map(({ tenant_id, purpose }) => `${tenant_id} ${purpose}`));
+  const hidden = unfinished.filter((one) => !named.has(`${one.tenant_id} ${one.purpose}`));
+  const altered = hidden.map(({ tenant_id, purpose }) =>
+    problem(
+      `the rotation of the ${purpose} key of tenant ${tenant_id} is not finished, and its row does not say so`,
+      'It was altered or removed outside the vault. Run strongroom keys resume, and find out who wrote to the ' +
+        'database: strongroom logs verify --state.',
+    ),
+  );
+  if (rows.length === 0 && altered.length > 0) return altered;
   if (rows.length === 0) return [ok('no rotation of keys of tenants is under way')];
-  return [...Map.groupBy(rows, ({ purpose }) => purpose)].flatMap(([purpose, ofPurpose]) => {
-    const done = ofPurpose.reduce((sum, { rows_done }) => sum + rows_done, 0);
-    const total = ofPurpose.reduce((sum, { rows_total }) => sum + (rows_total ?? 0), 0);
-    const tenants = counted(ofPurpose.length, 'tenant');
-    const text = `a rotation of ${purpose} keys of ${tenants} is under way: ${done} of ${total} rows`;
-    const paused = ofPurpose.filter(({ is_paused }) => is_paused === 1);
-    const stuck = ofPurpose.filter((row) => row.is_paused === 0 && isStuck(row, rows, clock));
-    return [
-      ok(text),
-      ...(paused.length > 0
-        ? [
-            warning(
-              `that of ${counted(paused.length, 'tenant')} is paused`,
-              'Run strongroom keys resume.',
-            ),
-          ]
-        : []),
-      ...(stuck.length > 0
-        ? [
-            warning(
-              `that of ${counted(stuck.length, 'tenant')} is stuck: no server has worked on it for a minute`,
-              'Start a server; its log says why a rotation fails. strongroom logs verify --state finds altered rows.',
-            ),
-          ]
-        : []),
-    ];
-  });
+  const underWay = [...Map.groupBy(rows, ({ purpose }) => purpose)].flatMap(
+    ([purpose, ofPurpose]) => {
+      const done = ofPurpose.reduce((sum, { rows_done }) => sum + rows_done, 0);
+      const total = ofPurpose.reduce((sum, { rows_total }) => sum + (rows_total ?? 0), 0);
+      const tenants = counted(ofPurpose.length, 'tenant');
+      const text = `a rotation of ${purpose} keys of ${tenants} is under way: ${done} of ${total} rows`;
+      const paused = ofPurpose.filter(({ is_paused }) => is_paused === 1);
+      const stuck = ofPurpose.filter((row) => row.is_paused === 0 && isStuck(row, rows, clock));
+      return [
+        ok(text),
+        ...(paused.length > 0
+          ? [
+              warning(
+                `that of ${counted(paused.length, 'tenant')} is paused`,
+                'Run strongroom keys resume.',
+              ),
+            ]
+          : []),
+        ...(stuck.length > 0
+          ? [
+              warning(
+                `that of ${counted(stuck.length, 'tenant')} is stuck: no server has worked on it for a minute`,
+                'Start a server; its log says why a rotation fails. strongroom logs verify --state finds altered rows.',
+              ),
+            ]
+          : []),
+      ];
+    },
+  );
+  return [...underWay, ...altered];
 }
 
 /** One that waits is not stuck while another one of its tenant goes on, or is paused. */

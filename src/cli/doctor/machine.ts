@@ -154,9 +154,7 @@ function writtenFilesOf({
 }: Config): readonly (readonly [string, string])[] {
   const sink = checkpointSink && 'file' in checkpointSink ? checkpointSink.file : undefined;
   return [
-    ...(logExport === undefined || logExport === 'stdout'
-      ? []
-      : [['STRONGROOM_LOG_EXPORT', logExport] as const]),
+    ...(logExport?.kind === 'file' ? [['STRONGROOM_LOG_EXPORT', logExport.file] as const] : []),
     ...(sink === undefined ? [] : [['STRONGROOM_CHECKPOINT_SINK', sink] as const]),
   ];
 }

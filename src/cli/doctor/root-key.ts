@@ -9,6 +9,7 @@ import { isIntegrityError, VaultError } from '../../base/errors.ts';
 import { pooledRandom } from '../../base/random.ts';
 import { shamirName } from '../../keys/root/shamir.ts';
 import { isLocal, openRootKeys, type RootKeys } from '../../keys/root/sources.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { lentKeys } from '../../runtime/lent-keys.ts';
 import { askServer } from '../../runtime/root-key-socket.ts';
@@ -18,6 +19,7 @@ import { type Unproven, unverifiedColumns } from '../../store/stored-row.ts';
 import { explain } from '../terminal/failure.ts';
 import { type Finding, reporter } from './finding.ts';
 import { checkRotations, KeyAges } from './keys.ts';
+import { checkProxies, proxyTenantsMax } from './proxies.ts';
 
 const restoreKey =
   'Restore the root key of this database from its backup, as STRONGROOM_ROOT_KEY_FILE or STRONGROOM_ROOT_KEY.';
@@ -50,7 +52,9 @@ export async function checkRootKey(
     const vaultKeys = await readVaultKeys({ ...tools, store, roots });
     const tried = isLocal(roots.chosen) ? tenants : tenants.slice(0, remoteTenantsMax);
     const ages = new KeyAges({ ...tools, ...config });
-    const opened = vaultKeys ? await countOpened(vaultKeys, tried, ages) : 0;
+    const { opened, tenants: examined } = vaultKeys
+      ? await openTenants(vaultKeys, tried, ages)
+      : { opened: 0, tenants: [] };
     if (vaultKeys === undefined || opened === 0) {
       return [problem(`${roots.chosen.origin}: it opens the keys of no tenant`, restoreKey)];
     }
@@ -60,8 +64,9 @@ export async function checkRootKey(
       ...(await describeKey(roots, { opened, tried: tried.length, all: tenants.length })),
       ...(await checkRootAge(config, vaultKeys)),
       ...(await checkPlace(config, store)),
-      ...(await ages.report(store, { ...tools, ...config })),
-      ...(await checkRotations(store, tools)),
+      ...(await ages.report(store, { ...tools, ...config, tenants: tenants.length })),
+      ...(await checkRotations(store, { ...tools, unfinished: ages.unfinished })),
+      ...(await checkProxies(store, examined)),
     ];
   } catch (error) {
     const advice =
@@ -200,24 +205,33 @@ export async function checkNewRootKey({
   }
 }
 
-async function countOpened(
+interface OpenedTenants {
+  readonly opened: number;
+  /** The first of them. */
+  readonly tenants: readonly TenantKeys[];
+}
+
+async function openTenants(
   keys: VaultKeys,
   rows: readonly Unproven<'tenants'>[],
   ages: KeyAges,
-): Promise<number> {
+): Promise<OpenedTenants> {
+  const tenants: TenantKeys[] = [];
   let opened = 0;
   for (const row of rows) {
     // The root key verifies the keyring, whatever the rest of the row says.
     const columns = unverifiedColumns(row);
     const { tenant_id: tenant, keyring: wrapped } = columns;
     try {
-      ages.add(columns, await keys.openKeyring({ tenant, wrapped }));
+      const keyring = await keys.openKeyring({ tenant, wrapped });
+      ages.add(columns, keyring);
       opened++;
+      if (tenants.length < proxyTenantsMax) tenants.push({ id: tenant, keyring });
     } catch (error) {
       if (!isIntegrityError(error)) throw error;
     }
   }
-  return opened;
+  return { opened, tenants };
 }
 
 /** The internal text of a source names the cause, and no value. */

@@ -1,5 +1,6 @@
 /** `strongroom keys pause` and `strongroom keys resume`: rotations of tenants' keys. */
 import { openRotations } from '../../access/key-rotations/open-rotations.ts';
+import { restoreRotation } from '../../access/key-rotations/restore-row.ts';
 import { pauseRotations } from '../../access/key-rotations/rotation.ts';
 import { perform } from '../../rules/operation.ts';
 import { type Command, jsonFlag, print } from '../terminal/command.ts';
@@ -16,6 +17,8 @@ function pausing(isPaused: boolean): Command {
     run: (flags, terminal) =>
       withVault(terminal, async (vault) => {
         const operators = await operatorsOf(vault, flags);
+        // An attacker may have removed the rows of rotations that the keyrings say are under way.
+        if (!isPaused) for (const { tenant } of operators) await restoreRotation(vault, tenant.id);
         const open = new Set((await openRotations(vault)).open.map((row) => row.tenant_id));
         const concerned = operators.filter(({ tenant }) => open.has(tenant.id));
         for (const actor of concerned) {

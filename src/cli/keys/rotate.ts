@@ -1,11 +1,15 @@
 /** `strongroom keys rotate data|search|fingerprint|webhooks|log`: new keys for tenants, while servers run. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { keyringStep } from '../../access/key-rotations/keyring-step.ts';
 import { openRotations } from '../../access/key-rotations/open-rotations.ts';
 import { beginRotation, type Rotation } from '../../access/key-rotations/rotation.ts';
 import { viewRotation } from '../../access/key-rotations/view.ts';
+import { tenantRowOf } from '../../access/tenants/read.ts';
 import { second } from '../../base/clock.ts';
-import type { TenantId } from '../../base/ids.ts';
+import { newUuid, type TenantId } from '../../base/ids.ts';
+import type { Keyring, Purpose } from '../../keys/keyring.ts';
 import { perform } from '../../rules/operation.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { rotateTenantKeys } from '../../runtime/jobs/rotate-keys.ts';
 import type { Vault } from '../../runtime/open-vault.ts';
@@ -58,16 +62,21 @@ export function keysRotate(purpose: RotatedPurpose): Command {
         }
         await untilFinished(vault, config, { purpose, tenants, terminal });
         const rotations = await Promise.all(
-          [...tenants].map((tenant_id) => vault.store.get('key_rotations', { tenant_id, purpose })),
+          operators.map(async ({ tenant }) => {
+            const row = await vault.store.get('key_rotations', { tenant_id: tenant.id, purpose });
+            const keyring = await currentKeyring(vault, tenant);
+            if (!isRotated(purpose, tenant.keyring, keyring)) throw new EndedOutsideError(purpose);
+            return row ? [viewRotation(row, keyring)] : [];
+          }),
         );
-        const shown = rotations.flatMap((row) => (row ? [viewRotation(row)] : []));
+        const shown = rotations.flat();
         const rows = shown.reduce((sum, { rows_done }) => sum + rows_done, 0);
         const unreadable = shown.reduce((sum, one) => sum + one.unreadable, 0);
         print(terminal, flags, {
           json: { rotations: shown },
           line: [
-            `The ${purpose} keys of ${counted(tenants.size, 'tenant')} are new${
-              sealsAgain(purpose) ? `; sealed again: ${counted(rows, 'row')}` : ''
+            `Rotated the ${purpose} keys of ${counted(tenants.size, 'tenant')}${
+              sealsAgain(purpose) ? `, and sealed ${counted(rows, 'row')} again` : ''
             }.`,
             ...(unreadable > 0
               ? [`Altered outside the vault, and left as they were: ${counted(unreadable, 'row')}.`]
@@ -93,6 +102,36 @@ class UnderWayError extends Error {
   }
 }
 
+/** Its row was altered before the vault had made a key, or the tenant was. */
+class EndedOutsideError extends Error {
+  override readonly name = 'RotationError';
+
+  constructor(purpose: RotatedPurpose) {
+    super(
+      `a rotation of the ${purpose} key was ended outside the vault and made no key. Run the command again, and ` +
+        'find out who wrote to the database: strongroom logs verify --state',
+    );
+  }
+}
+
+async function currentKeyring({ tenants }: Vault, tenant: Tenant): Promise<Keyring> {
+  return tenants.keyringOf(await tenantRowOf(tenants, tenant));
+}
+
+/** In the keyrings, which cannot be altered outside the vault as rows of rotations can. */
+function isRotated(purpose: RotatedPurpose, before: Keyring, after: Keyring): boolean {
+  const key = keyOf[purpose];
+  return after.activeVersion(key) > before.activeVersion(key);
+}
+
+const keyOf: Readonly<Record<RotatedPurpose, Purpose>> = {
+  data: 'data',
+  search: 'search',
+  fingerprint: 'fingerprint',
+  webhooks: 'webhook',
+  log: 'audit',
+};
+
 interface AwaitedRotations {
   readonly purpose: RotatedPurpose;
   readonly tenants: ReadonlySet<TenantId>;
@@ -110,7 +149,8 @@ async function untilFinished(
 ): Promise<void> {
   const { clock } = vault;
   const stopping = new AbortController();
-  const job = rotateTenantKeys({ ...vault, isAlone: () => isAlone(config) });
+  const holder = newUuid(vault.random);
+  const job = rotateTenantKeys({ ...vault, holder, isAlone: () => isAlone(config) });
   let progress: Progress | undefined;
   let sign = '';
   let signAt = performance.now();
@@ -118,11 +158,14 @@ async function untilFinished(
   try {
     for (;;) {
       const open = await openOf(vault, { purpose, tenants });
-      if (open.length === 0) return;
+      const isOver = open.length === 0 && (await isOverInKeyrings(vault, { purpose, tenants }));
+      if (isOver) return;
       progress ??= progressOf(terminal, open);
       progress?.report(open.reduce((sum, { rows_done }) => sum + rows_done, 0));
-      const next = open.map(({ tenant_id, revision }) => `${tenant_id} ${revision}`).join();
-      const isWorkedOn = open.some(
+      // What the command does itself is no sign of a server.
+      const others = open.filter((one) => one.is_paused === 1 || one.holder !== holder);
+      const next = others.map(({ tenant_id, revision }) => `${tenant_id} ${revision}`).join();
+      const isWorkedOn = others.some(
         ({ until, is_paused }) => is_paused === 1 || until > clock.now(),
       );
       if (isWorkedOn || (sign !== '' && next !== sign)) {
@@ -133,12 +176,26 @@ async function untilFinished(
       if (performance.now() - signAt >= patienceMs) {
         await job.run(stopping.signal);
         patienceMs = 0;
+        sign = '';
       }
       await pause(lookMs);
     }
   } finally {
     progress?.finish();
   }
+}
+
+/** A rotation whose row an attacker has removed is open in the keyring, and servers write its row again. */
+async function isOverInKeyrings(
+  vault: Vault,
+  { purpose, tenants }: AwaitedRotations,
+): Promise<boolean> {
+  for (const id of tenants) {
+    const tenant = await vault.tenants.find(id);
+    if (tenant === undefined) continue;
+    if (keyringStep(await currentKeyring(vault, tenant))?.purpose === purpose) return false;
+  }
+  return true;
 }
 
 async function openOf(

@@ -2,23 +2,26 @@
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import { isDisclosure } from '../../audit/find.ts';
+import { formatOcsf } from '../../audit/ocsf.ts';
 import { countEntries, readLogs } from '../../audit/read.ts';
 import { asLines, formatRecord, type LineRecord } from '../../audit/records.ts';
 import type { TenantId } from '../../base/ids.ts';
+import { createPrivateFile } from '../../base/private-file.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
 import { shownWords, throughWords } from '../../store/log-chain/disclosure.ts';
-import {
-  type Command,
-  type Flags,
-  printSummary,
-  summaryFlag,
-  UsageError,
-} from '../terminal/command.ts';
+import { type Command, type Flags, printSummary, summaryFlag } from '../terminal/command.ts';
 import { withVault } from '../terminal/operator.ts';
-import { createPrivateFile } from '../terminal/private-file.ts';
 import { startProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { wordOf } from './filter.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
+
+const formatWords = ['ndjson', 'ocsf'] as const;
+
+const formats: Readonly<Record<(typeof formatWords)[number], (record: LineRecord) => string>> = {
+  ndjson: formatRecord,
+  ocsf: (record) => (record.kind === 'entries' ? record.entries.map(formatOcsf).join('') : ''),
+};
 
 export const logsExport: Command = {
   summary:
@@ -42,15 +45,22 @@ export const logsExport: Command = {
       value: 'OPERATION',
       meaning: `only entries of data shown through: ${throughWords.join(', ')}`,
     },
+    format: {
+      kind: 'string',
+      value: 'FORMAT',
+      meaning: `${formatWords.join(' or ')}: events of OCSF are for other tools, and not for logs verify`,
+    },
     json: summaryFlag,
   },
   examples: [
     '--out audit.ndjson',
     '--tenant acme --out acme.ndjson --json',
     '--shown revealed --through search',
+    '--format ocsf --out audit.ocsf.ndjson',
   ],
   run: async (flags, terminal) => {
     const filter = filterOf(flags);
+    const format = wordOf(flags, 'format', formatWords) ?? 'ndjson';
     const { store, tenants } = await openLog(terminal, flags);
     try {
       if (flags['database'] === undefined) await logExport(terminal, tenants);
@@ -59,7 +69,7 @@ export const logsExport: Command = {
       const progress = startProgress(terminal, 'entries', await countEntries(store, tenants));
       let count = 0;
       for await (const record of filtered(asLines(readLogs(store, tenants)), filter)) {
-        if (!out.write(formatRecord(record))) await once(out, 'drain');
+        if (!out.write(formats[format](record))) await once(out, 'drain');
         if (record.kind === 'entries') count += record.entries.length;
         progress.report(count);
       }
@@ -81,13 +91,6 @@ function filterOf(flags: Flags): Filter {
     shown: wordOf(flags, 'shown', shownWords),
     through: wordOf(flags, 'through', throughWords),
   };
-}
-
-function wordOf<W extends string>(flags: Flags, name: string, words: readonly W[]): W | undefined {
-  const text = optionalText(flags, name);
-  const word = words.find((one) => one === text);
-  if (text === undefined || word) return word;
-  throw new UsageError(`--${name} must be one of ${words.join(', ')}`);
 }
 
 /** Without what only serves to verify a whole log, which this is not any more. */

@@ -7,9 +7,18 @@ import type { Terminal } from '../terminal/terminal.ts';
 
 const chunkBytes = 262_144;
 
-/** The records of the file, the entries of a chunk together. `-` is standard input. */
+/** The file says nothing about any log. */
+class NoLogError extends Error {
+  override readonly name = 'NoLogError';
+}
+
+/**
+ * The records of the file, the entries of a chunk together. `-` is standard input.
+ * @throws NoLogError if none of its lines is one of an exported log.
+ */
 export async function* readLogFile({ stdin }: Terminal, file: string): AsyncGenerator<LogRecord> {
   let number = 0;
+  let isLog = false;
   for await (const lines of linesOf(
     file === '-' ? stdin : createReadStream(file, { highWaterMark: chunkBytes }),
   )) {
@@ -17,6 +26,7 @@ export async function* readLogFile({ stdin }: Terminal, file: string): AsyncGene
     for (const text of lines) {
       number++;
       const record = parseLine(text, number);
+      isLog ||= record.kind !== 'unreadable';
       if (record.kind === 'entries') {
         entries.push(...record.entries);
       } else {
@@ -27,6 +37,13 @@ export async function* readLogFile({ stdin }: Terminal, file: string): AsyncGene
     }
     yield { kind: 'entries', entries };
   }
+  if (isLog) return;
+  const name = file === '-' ? 'Standard input' : file;
+  throw new NoLogError(
+    number === 0
+      ? `${name} is empty. It contains no exported log.`
+      : `${name} is not an exported log: none of its lines was written by strongroom logs export.`,
+  );
 }
 
 /** The complete lines of each chunk; the last line needs no newline. */

@@ -1,7 +1,7 @@
 /** The output of `strongroom logs verify` for people. */
 import type { LogFinding } from '../../audit/finding.ts';
 import type { Verification } from '../../audit/verify.ts';
-import { grouped } from '../terminal/progress.ts';
+import { counted, grouped } from '../terminal/progress.ts';
 
 const findingsShownMax = 20;
 
@@ -31,9 +31,9 @@ function describeFinding({ kind, message, tenant_id, stream_id }: LogFinding): s
 function countsOf(verification: Verification): string[] {
   const { entries, streams, tenants, checkpoints, removed, uncovered } = verification;
   return [
-    `  ${grouped(entries)} entries in ${grouped(streams)} streams of ${grouped(tenants)} tenants`,
-    `  ${grouped(checkpoints)} checkpoints; none covers ${grouped(uncovered)} of the entries yet`,
-    ...(removed > 0 ? [`  ${grouped(removed)} entries were removed by retention, as signed`] : []),
+    `  ${counted(entries, 'entry')} in ${counted(streams, 'stream')} of ${counted(tenants, 'tenant')}`,
+    `  ${counted(checkpoints, 'checkpoint')}; ${grouped(uncovered)} of the entries not yet covered by any`,
+    ...(removed > 0 ? [`  ${counted(removed, 'entry')} removed by retention, as signed`] : []),
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import { readVaultKeys } from '../../access/keyrings/open-vault-keys.ts';
 import { tombstoneOf } from '../../access/keyrings/tombstone-row.ts';
-import type { VaultKeys } from '../../access/keyrings/vault-keys.ts';
+import type { ProcessVaultKeys, VaultKeys } from '../../access/keyrings/vault-keys.ts';
 import { readLogs, tenantsWithLogsOrRows } from '../../audit/read.ts';
 import type { LogRecord } from '../../audit/records.ts';
 import { type StateFinding, StateWalk } from '../../audit/state-walk.ts';
@@ -13,6 +13,7 @@ import { pooledRandom } from '../../base/random.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
+import { readStored } from '../../keys/root/wrapped.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { lentKeys } from '../../runtime/lent-keys.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
@@ -26,8 +27,12 @@ import { grouped } from '../terminal/progress.ts';
 export interface State {
   rows: number;
   beyond: number;
+  /** Tenants that are being copied into this vault, which are not verified before they are complete. */
+  readonly incoming: TenantId[];
   readonly findings: StateFinding[];
 }
+
+export const noState = (): State => ({ rows: 0, beyond: 0, incoming: [], findings: [] });
 
 export interface StateReading {
   readonly store: ReadOnlyStore;
@@ -72,12 +77,16 @@ export async function* withState(
 async function* compared(
   { store, tenants, whole }: StateReading,
   state: State,
-  vaultKeys: VaultKeys | undefined,
+  vaultKeys: ProcessVaultKeys | undefined,
 ): AsyncGenerator<LogRecord> {
   for (const tenant of whole ? await tenantsWithLogsOrRows(store) : tenants) {
     const [stored] = await store.select(tenantWithId(tenant));
     // The walk compares the row with the log, and says so where the vault did not write it.
     const row = stored && unverifiedColumns(stored);
+    if (row && isIncoming(row, vaultKeys)) {
+      state.incoming.push(tenant);
+      continue;
+    }
     const keyring = vaultKeys && (await keyringOf(vaultKeys, row));
     const wasDeleted =
       row !== undefined &&
@@ -93,6 +102,12 @@ async function* compared(
     state.beyond += beyond;
     state.findings.push(...findings);
   }
+}
+
+/** Its keyring is still that of the vault that it comes from. */
+function isIncoming(row: Row<'tenants'>, vaultKeys: ProcessVaultKeys | undefined): boolean {
+  const vault = readStored(row.keyring)?.header?.vault;
+  return row.away_until !== null && vault !== undefined && vault !== vaultKeys?.vault;
 }
 
 /** Undefined for a deleted tenant, and for a row that the vault did not write. */
@@ -112,7 +127,7 @@ async function keyringOf(
 const findingsShownMax = 20;
 
 /** The report for people. */
-export function describeState({ rows, beyond, findings }: State): string {
+export function describeState({ rows, beyond, incoming, findings }: State): string {
   const more = findings.length - findingsShownMax;
   const lines = [
     findings.length === 0
@@ -122,6 +137,7 @@ export function describeState({ rows, beyond, findings }: State): string {
     ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
     `  ${grouped(rows)} rows compared`,
     ...(beyond > 0 ? [`  ${grouped(beyond)} of them are older than the stored log`] : []),
+    ...incoming.map((id) => `  tenant ${id} is being copied into this vault, and was not verified`),
   ];
   return `${lines.join('\n')}\n`;
 }

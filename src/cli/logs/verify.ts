@@ -12,7 +12,7 @@ import { readLogFile } from './file.ts';
 import { type KeptCheckpoint, readKept } from './kept-checkpoints.ts';
 import { openLog, optionalText, placeFlags } from './place.ts';
 import { describeVerification } from './report.ts';
-import { describeState, refuseFile, type State, withState } from './state.ts';
+import { describeState, noState, refuseFile, type State, withState } from './state.ts';
 
 /** The exit code for a log that is not intact, as opposed to one that could not be read. */
 const notIntact = 3;
@@ -44,14 +44,17 @@ export const logsVerify: Command = {
   examples: ['', '--state --json', '--file audit.ndjson --checkpoint kept.json'],
   run: async (flags, terminal) => {
     const file = optionalText(flags, 'file');
-    const state: State | undefined =
-      flags['state'] === true ? { rows: 0, beyond: 0, findings: [] } : undefined;
+    const state: State | undefined = flags['state'] === true ? noState() : undefined;
     const { verification, trustedKeys } =
       file === undefined
         ? await verifyDatabase(terminal, flags, state)
         : await verifyFile(terminal, flags, file);
     const findings = [...verification.findings, ...(state?.findings ?? [])];
-    const counts = state && { rows: state.rows, beyond: state.beyond };
+    const counts = state && {
+      rows: state.rows,
+      beyond: state.beyond,
+      ...(state.incoming.length > 0 && { incoming: state.incoming }),
+    };
     terminal.stdout.write(
       flags['json'] === true
         ? `${JSON.stringify({ ...verification, ...counts, findings })}\n`

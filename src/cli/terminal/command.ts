@@ -7,6 +7,8 @@ export interface Flag {
   readonly value?: string;
   /** It may be given several times. */
   readonly repeated?: true;
+  /** The values that it can have, if that is a short list. */
+  readonly choices?: readonly string[];
   readonly meaning: string;
 }
 

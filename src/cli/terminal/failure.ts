@@ -5,6 +5,7 @@ import { reasonOf, VaultError } from '../../base/errors.ts';
 const operatorErrors = new Set([
   'ResponseError',
   'BackupError',
+  'BootstrapKeyError',
   'ConfigError',
   'DamagedFileError',
   'DatabaseServerError',
@@ -14,7 +15,9 @@ const operatorErrors = new Set([
   'DowngradeError',
   'ForeignRootKeyError',
   'IsolationError',
+  'MovedVaultError',
   'NoDatabaseError',
+  'NoLogError',
   'NoPrimaryError',
   'NoResponseError',
   'OperatorFileError',

@@ -48,6 +48,21 @@ export async function operatorOf(vault: Vault, flags: Flags): Promise<Operator> 
   return { tenant, application: null };
 }
 
+export const soleTenantFlag: Flag = {
+  ...tenantFlag,
+  meaning: `${tenantFlag.meaning}; not needed where there is only one`,
+};
+
+/** The same, or for the only tenant of the vault where none was named. */
+export async function operatorOfOnly(vault: Vault, flags: Flags): Promise<Operator> {
+  if (flags['tenant'] !== undefined) return operatorOf(vault, flags);
+  const [only, ...others] = await vault.tenants.all();
+  if (only === undefined || others.length > 0) {
+    throw new UsageError('--tenant is required, because the vault has several tenants');
+  }
+  return operatorOf(vault, { ...flags, tenant: only.tenant_id });
+}
+
 const noTenant = 'there is no tenant with that id or name; a display name is not accepted';
 
 /** @throws UsageError unless the operator's words mean one tenant. */

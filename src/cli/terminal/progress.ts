@@ -53,7 +53,8 @@ export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** The count with its noun, such as `1 row` and `2,000 rows`. */
+/** The count with its noun, such as `1 row`, `2,000 rows` and `0 entries`. */
 export function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+  const plural = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
 }

@@ -23,9 +23,20 @@ export function printList<R>(
 
 const gap = '  ';
 
+/**
+ * Control and format characters, which a stored text may have, as escapes: they would steer the terminal, or show the
+ * rest of a line in another order.
+ */
+export function visible(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+}
+
 function table<R>(rows: readonly R[], columns: Columns<R>): string[] {
   const headings = Object.keys(columns).map((name) => name.toUpperCase());
-  const cells = rows.map((row) => Object.values(columns).map((textOf) => textOf(row)));
+  const cells = rows.map((row) => Object.values(columns).map((textOf) => visible(textOf(row))));
   const widths = headings.map((heading, index) =>
     Math.max(heading.length, ...cells.map((line) => line[index]?.length ?? 0)),
   );

@@ -31,6 +31,7 @@ import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { SmallRow } from '../../store/queries/small-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../tokens/contents/contents.ts';
+import { containerIn } from '../../tokens/contents/read-entry.ts';
 import { sealedData } from '../../tokens/contents/sealed-row.ts';
 import { shownAgain, withoutContents } from '../../tokens/contents/view.ts';
 import { containersOfIntent } from '../../tokens/intents/row.ts';
@@ -134,7 +135,7 @@ export async function replyAsSeenNow(
     if (token) {
       const { row, grant } = token;
       const transform = isSame ? stored.transform : grant.transform;
-      reads.push(...readAgain({ caller, now }, { stored, type: row.type, transform, isSame }));
+      reads.push(...readAgain({ caller, now }, { stored, row, transform, isSame }));
     }
   }
   return { reply: body === undefined ? response : { ...response, body }, reads };
@@ -147,18 +148,19 @@ function maySeeMore(policy: Policy, { permission, containers }: NarrowerBody): b
 /** An entry for a token that is shown again, unless its data is as the request itself brought it. */
 function readAgain(
   { caller, now }: Pick<ReplyToReplay, 'caller' | 'now'>,
-  { stored, type, transform, isSame }: RepeatedRead,
+  { stored, row, transform, isSame }: RepeatedRead,
 ) {
   if (stored.permission === 'token:create' && isSame) return [];
   const { entity, id } = stored;
   const disclosure = { shown: shownBy[transform], through: 'replay' } as const;
-  const event = { [entity]: { type } };
-  return [entryOf(caller, now, { entity, id, operation: 'read', disclosure, event })];
+  const event = { [entity]: { type: row.type } };
+  const container = containerIn(row);
+  return [entryOf(caller, now, { entity, id, container, operation: 'read', disclosure, event })];
 }
 
 interface RepeatedRead {
   readonly stored: StoredToken;
-  readonly type: string;
+  readonly row: TokenSeenNow['row'];
   readonly transform: Transform;
   readonly isSame: boolean;
 }

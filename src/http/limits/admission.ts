@@ -1,9 +1,12 @@
 /** Admission: which caller sends a request, and whether its key holds the permission of the route at all. */
 import type { Authenticate } from '../../access/authenticate.ts';
+import { requirePresence } from '../../access/console-sessions.ts';
 import type { Clock } from '../../base/clock.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type Effect, perform } from '../../rules/operation.ts';
+import { permitsOrigin, type RequestOrigin } from '../../rules/page-origins.ts';
+import { permissions } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';
 import { forbid, refuse } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -32,13 +35,21 @@ export interface RequestAdmission {
   admit(route: Admitted, context: RequestContext, count?: CountRequest): Caller | Promise<Caller>;
 }
 
+interface Admitting {
+  readonly context: RequestContext;
+  readonly count: CountRequest | undefined;
+}
+
 export function createAdmission(options: RequestAdmissionOptions): RequestAdmission {
   const { authenticate, store, clock } = options;
 
-  function refusalOf(route: Admitted, caller: Caller): Effect | undefined {
+  function refusalOf(route: Admitted, caller: Caller, context: RequestContext): Effect | undefined {
     const { permission, alternative, kinds } = route;
     const forbidding = (message: string) =>
       forbid(caller, clock.now(), { ...attemptOf(route), id: '*', message });
+    if (!permitsOrigin(caller.pageOrigins, pageOf(context))) {
+      return forbidding('The application does not list the origin of this page in `origins`.');
+    }
     if (caller.policy.size === 0) {
       return forbidding(
         'The session of this key is not authorized, or its authorization has ended.',
@@ -56,11 +67,12 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
   function permitted(
     route: Admitted,
     caller: Caller,
-    count?: CountRequest,
+    { context, count }: Pick<Admitting, 'context'> & Partial<Admitting>,
   ): Caller | Promise<Caller> {
     const counted = count?.(caller);
-    if (counted) return counted.then(() => permitted(route, caller));
-    const refusal = refusalOf(route, caller);
+    if (counted) return counted.then(() => permitted(route, caller, { context }));
+    const refusal = refusalOf(route, caller, context);
+    if (!refusal) requirePresenceFor(route, caller);
     return refusal
       ? perform({ store, actor: caller, clock, route }, async () => refusal).then(() => caller)
       : caller;
@@ -76,12 +88,12 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
       const caller = authenticate(context.apiKey, originOf(context));
       if (!(caller instanceof Promise)) {
         context.share?.settle(caller);
-        return permitted(route, caller, count);
+        return permitted(route, caller, { context, count });
       }
       return caller.then(
         (read) => {
           context.share?.settle(read);
-          return permitted(route, read, count);
+          return permitted(route, read, { context, count });
         },
         (error) => {
           // The former holder of the key does not pay for requests that are sent with it from now on.
@@ -91,4 +103,17 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
       );
     },
   };
+}
+
+/** For whatever grants access, and for every request that gives a reason to see or send whole values. */
+function requirePresenceFor({ permission }: Admitted, { signedIn, origin }: Caller): void {
+  if (signedIn === undefined) return;
+  const isGranting = permission !== 'any key' && permissions[permission].needsPresence;
+  if (isGranting || origin.reason !== undefined) requirePresence(signedIn);
+}
+
+function pageOf({ headers }: RequestContext): RequestOrigin {
+  const site = headers['sec-fetch-site'];
+  const { origin, host } = headers;
+  return { origin, host, site: typeof site === 'string' ? site : undefined };
 }

@@ -1,7 +1,7 @@
 /** How many rows a part of a stream has: as many as its request has time for, as the parts before show. */
 
 /** The first part: its cost says what a row costs. */
-const rowsFirst = 16;
+export const rowsFirst = 16;
 /** Parts grow by no more than this factor, because one part says little about the next. */
 const growthMax = 2;
 /** How quickly the cost of a row follows that of the rows of the latest part. */

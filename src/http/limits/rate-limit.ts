@@ -57,28 +57,67 @@ interface RuleWithLimiter {
   readonly limiter: Limiter;
 }
 
-/** The limits of each route. */
-export function createRateLimits({ rules, store, clock }: RateLimitOptions) {
-  const counted = rules.map((rule): RuleWithLimiter => {
-    const { requests, windowMs, blockMs } = rule;
-    return { rule, limiter: store.limiter({ name: nameOf(rule), requests, windowMs, blockMs }) };
-  });
-  return ({ method, path }: RouteName): RouteLimits => {
-    const name = `${method} ${path}`;
-    const own = counted.filter(({ rule }) => rule.routes?.includes(name) ?? true);
-    const early = own.filter(({ rule }) => !needsKey(rule));
-    const late = own.filter(({ rule }) => needsKey(rule));
-    const meant = (among: readonly RuleWithLimiter[], sender: Sender) =>
-      among.filter(({ rule }) => isMeant(rule, sender));
-    return {
-      byAddress: (sender, context) => check(early, sender, { context, clock }),
-      byKey: (sender, context) => check(meant(late, sender), sender, { context, clock }),
-      ofBody: (sender) =>
-        sender.holder?.kind === 'public'
-          ? partsCounter(meant(own, sender), sender, clock)
-          : allowAll,
-    };
+export interface RateLimiting {
+  /** The limits of a route, which follow every change of the rules. */
+  of(route: RouteName): RouteLimits;
+  /** A rule that stays goes on counting. */
+  setRules(rules: readonly RateLimitRule[]): void;
+}
+
+export function createRateLimits({ rules, store, clock }: RateLimitOptions): RateLimiting {
+  const limiters = new Map<string, Limiter>();
+  const routes: { readonly name: string; own: RulesOfRoute }[] = [];
+  let counted = countedUnder(rules);
+
+  function countedUnder(next: readonly RateLimitRule[]): readonly RuleWithLimiter[] {
+    const named = next.map((rule) => ({ rule, name: nameOf(rule) }));
+    const names = new Set(named.map(({ name }) => name));
+    for (const name of limiters.keys()) if (!names.has(name)) limiters.delete(name);
+    return named.map(({ rule, name }) => {
+      const { requests, windowMs, blockMs } = rule;
+      const limiter = limiters.get(name) ?? store.limiter({ name, requests, windowMs, blockMs });
+      limiters.set(name, limiter);
+      return { rule, limiter };
+    });
+  }
+
+  return {
+    of: ({ method, path }) => {
+      const name = `${method} ${path}`;
+      const route = { name, own: rulesOf(name, counted) };
+      routes.push(route);
+      return {
+        byAddress: (sender, context) => check(route.own.early, sender, { context, clock }),
+        byKey: (sender, context) =>
+          check(meantFor(sender, route.own.late), sender, { context, clock }),
+        ofBody: (sender) =>
+          sender.holder?.kind === 'public'
+            ? partsCounter(meantFor(sender, route.own.all), sender, clock)
+            : allowAll,
+      };
+    },
+    setRules: (next) => {
+      counted = countedUnder(next);
+      for (const route of routes) route.own = rulesOf(route.name, counted);
+    },
   };
+}
+
+interface RulesOfRoute {
+  readonly all: readonly RuleWithLimiter[];
+  /** Counted before the key is known. */
+  readonly early: readonly RuleWithLimiter[];
+  readonly late: readonly RuleWithLimiter[];
+}
+
+function rulesOf(name: string, counted: readonly RuleWithLimiter[]): RulesOfRoute {
+  const all = counted.filter(({ rule }) => rule.routes?.includes(name) ?? true);
+  const early = all.filter(({ rule }) => !needsKey(rule));
+  return { all, early, late: all.filter(({ rule }) => needsKey(rule)) };
+}
+
+function meantFor(sender: Sender, among: readonly RuleWithLimiter[]): readonly RuleWithLimiter[] {
+  return among.filter(({ rule }) => isMeant(rule, sender));
 }
 
 const allowAll: CountParts = async (parts) => ({ granted: parts, refusal: undefined });

@@ -8,6 +8,7 @@ import { second } from '../../base/clock.ts';
 import type { VaultError } from '../../base/errors.ts';
 import { nodeHttp } from '../../base/node-http.ts';
 import type { Log } from '../../base/telemetry/log.ts';
+import type { CutOff } from './cut-off.ts';
 import { connectionErrorOf, problemMediaType, problemOf } from './problem.ts';
 
 export interface ConnectionStates {
@@ -16,6 +17,7 @@ export interface ConnectionStates {
   readonly hasResponse: (socket: Duplex) => boolean;
   /** Why any other method than those of the path is refused. */
   readonly refusalOf: (url: string) => VaultError | undefined;
+  readonly cutOff: Pick<CutOff, 'note'>;
 }
 
 interface ParserError extends Error {
@@ -35,10 +37,13 @@ export function createEarlyResponses() {
   };
 }
 
+/** What Node and its parser say of a client that ended the connection in the middle of a request. */
+const clientLeft: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE']);
+
 /** Sends the client the error as the last bytes of the connection, if the client still reads. */
 export function createRefuseConnection(
   log: Log,
-  { isStreaming, hasResponse, refusalOf }: ConnectionStates,
+  { isStreaming, hasResponse, refusalOf, cutOff }: ConnectionStates,
 ): (error: ParserError, socket: Duplex) => void {
   return (error, socket) => {
     // A stream takes as long as it takes; it is cut off when nothing moves any more.
@@ -46,13 +51,14 @@ export function createRefuseConnection(
     // Bytes written into a response that has begun would be taken for a part of it.
     const mayRead = error.code !== 'ECONNRESET' && socket.writable;
     // The client would take a second response for that of its next request, or of another client's.
+    const url = urlOfUnknownMethod(error);
+    const failure = (url !== undefined && refusalOf(url)) || connectionErrorOf(error.code ?? '');
+    const problem = problemOf(failure);
+    if (!clientLeft.has(error.code ?? '')) cutOff.note(socket, problem.status);
     if (!mayRead || isStreaming(socket) || hasResponse(socket)) {
       socket.destroy();
       return;
     }
-    const url = urlOfUnknownMethod(error);
-    const failure = (url !== undefined && refusalOf(url)) || connectionErrorOf(error.code ?? '');
-    const problem = problemOf(failure);
     log.debug('connection refused', { status: problem.status, code: failure.code });
     const body = JSON.stringify(problem);
     const head = [

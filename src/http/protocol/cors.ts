@@ -1,4 +1,7 @@
-/** Browsers of any origin may call: a key in a header is the only authority, and there are no cookies. */
+/**
+ * Browsers of any origin may call: a key in a header is the only authority. Without the header that allows credentials,
+ * no page of another origin can send the cookie of the console together with a header of the console.
+ */
 
 import type { ServiceHeader } from './headers.ts';
 import type { RequestContext } from './request-context.ts';
@@ -6,7 +9,7 @@ import type { RequestContext } from './request-context.ts';
 /** How long a browser may remember the response to a preflight; browsers cut it to their own limits. */
 const preflightSeconds = 86_400;
 
-const accepted: readonly ServiceHeader[] = ['api-key', 'idempotency-key', 'trace-id'];
+const accepted: readonly ServiceHeader[] = ['api-key', 'idempotency-key', 'trace-id', 'reason'];
 
 const exposed = [
   'Location',

@@ -20,6 +20,14 @@ const countedAs: Partial<Record<ErrorCode, CounterName>> = {
   too_many_requests: 'rate_limited',
 };
 
+/** Failures of another host, or of a tenant's code or configuration: nothing that the operator has to repair. */
+const elsewhere: ReadonlySet<ErrorCode> = new Set([
+  'bad_gateway',
+  'loop_detected',
+  'reactor_failed',
+  'reactor_unavailable',
+]);
+
 export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failures {
   function logFailure(error: unknown, context: RequestContext): VaultError {
     const failure = vaultErrorOf(error);
@@ -35,7 +43,8 @@ export function createFailures(log: Log, metrics: Pick<Metrics, 'count'>): Failu
     };
     const counter = countedAs[failure.code];
     if (counter) metrics.count(counter);
-    if (status >= 500) log.error('request failed', fields);
+    if (elsewhere.has(failure.code)) log.info('request failed at another host or in code', fields);
+    else if (status >= 500) log.error('request failed', fields);
     else log.debug('request refused', fields);
     return failure;
   }

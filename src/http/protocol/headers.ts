@@ -7,9 +7,13 @@ const names = [
   'trace-id',
   'proxy-key',
   'proxy-url',
+  'proxy-require-key',
   'proxy-connection',
   'proxy-keep-alive',
   'encrypted',
+  'reason',
+  'console',
+  'console-application',
 ] as const;
 
 export type ServiceHeader = (typeof names)[number];

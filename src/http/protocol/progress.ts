@@ -2,6 +2,7 @@
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Log } from '../../base/telemetry/log.ts';
+import { type CutOff, tooSlowStatus } from './cut-off.ts';
 
 /** A client that reads or sends less than this, and less than a line, in its time makes no progress. */
 export const progressBytesMin = 1_024;
@@ -14,6 +15,7 @@ export interface ProgressOptions {
   /** How often all connections are looked at. */
   readonly checkMs: number;
   readonly log: Log;
+  readonly cutOff: CutOff;
 }
 
 export interface ClientProgress {
@@ -29,7 +31,7 @@ export interface ClientProgress {
 /** One timer for all connections of the server, for as long as it listens. */
 export function watchProgress(
   server: Server,
-  { patienceMs, checkMs, log }: ProgressOptions,
+  { patienceMs, checkMs, log, cutOff }: ProgressOptions,
 ): ClientProgress {
   const readers = new Map<Socket, Reader>();
   const senders = new Set<SendingClient>();
@@ -62,11 +64,13 @@ export function watchProgress(
 
   function cut(socket: Duplex, reason: string): void {
     log.debug('connection cut', { reason: `the client ${reason}` });
+    cutOff.note(socket, tooSlowStatus);
     socket.destroy();
   }
 
   return {
     cutAll: () => {
+      cutOff.noteAll();
       for (const socket of readers.keys()) cut(socket, 'is not done while the server stops');
     },
     sentBy: async function* (socket, body) {

@@ -20,6 +20,8 @@ export interface ExchangeOptions {
   readonly response: ServerResponse;
   /** Network address of the client. */
   readonly address: string;
+  /** The trusted proxies that passed it on, the nearest to the client first. */
+  readonly forwarded: string | undefined;
   /** The key with which the request was sent. */
   readonly apiKey: string | undefined;
   /** Aborted when the server begins to stop. */
@@ -32,6 +34,7 @@ export class RequestContext {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly address: string;
+  readonly forwarded: string | undefined;
   readonly apiKey: string | undefined;
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
@@ -43,7 +46,11 @@ export class RequestContext {
   origin: Origin | undefined;
   /** Failures of the vault are then wrapped, so that a caller does not take them for the destination's. */
   isProxyCall = false;
+  /** Of a request that the server cut off before its response began. */
+  cutOffStatus: number | undefined;
   caller: Caller | undefined;
+  /** Why the request is refused as soon as it is handled. */
+  flaw: unknown;
   /** The request's share of the thread; set before any work is done for it. */
   share: RequestShare | undefined;
   readonly #stopping: AbortSignal;
@@ -51,10 +58,12 @@ export class RequestContext {
   /** Names, in lower case, and values in turn, as they are written. */
   readonly #headers: string[] = [];
 
-  constructor({ request, response, address, apiKey, stopping, onEarlyResponse }: ExchangeOptions) {
+  constructor(options: ExchangeOptions) {
+    const { request, response, address, forwarded, apiKey, stopping, onEarlyResponse } = options;
     this.request = request;
     this.response = response;
     this.address = address;
+    this.forwarded = forwarded;
     this.apiKey = apiKey;
     this.method = request.method ?? '';
     this.headers = request.headers;
@@ -184,6 +193,9 @@ function pour(body: Readable, response: ServerResponse): void {
 function pairsOf(flat: readonly string[]): [string, string][] {
   return flat.flatMap((name, at) => (at % 2 === 0 ? [[name, flat[at + 1] ?? '']] : []));
 }
+
+/** Responds, or fails before anything of the response has left. */
+export type Handle = (context: RequestContext) => Promise<void>;
 
 export function originOf({ origin }: RequestContext): Origin {
   if (!origin) throw new Error('every response begins with the origin');

@@ -5,6 +5,7 @@ import type { Caller } from '../../rules/caller.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { HolderKind, Permission } from '../../rules/permissions.ts';
 import type { Reply } from '../../rules/reply.ts';
+import type { FixedBody } from './fixed-body.ts';
 
 export interface RouteRequest<P, Q, B> {
   readonly caller: Caller;
@@ -124,10 +125,8 @@ export interface OpenRoute {
 
 export interface OpenReply {
   readonly status: number;
-  /** An object is sent as JSON, a string and bytes under their media type. */
-  readonly body?: object | string | Uint8Array;
-  /** Changes with the body. A request that names it in `If-None-Match` gets no body. */
-  readonly etag?: string;
+  /** An object is sent as JSON, a string and a fixed body under their media type. */
+  readonly body?: object | string | FixedBody;
   readonly mediaType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -3,7 +3,6 @@ import type { Caller } from '../../rules/caller.ts';
 import type { MadeReply, Reply, ReplyBody } from '../../rules/reply.ts';
 import { directsCaller } from './orders.ts';
 import { jsonMediaType, type RequestContext } from './request-context.ts';
-import type { WholeRoute } from './route.ts';
 import type { Serialize } from './serialization.ts';
 import type { Streaming } from './streaming.ts';
 
@@ -13,22 +12,30 @@ export interface SendingOptions {
   readonly streaming: Streaming;
 }
 
+/** What is the same for every response of a route. */
 export interface Sending {
-  readonly context: RequestContext;
-  readonly route: WholeRoute;
+  /** The status of a response that has the schema of the route. */
+  readonly status: number;
   /** By the schema of the route. */
   readonly serialize: Serialize;
   /** The caller as of now. */
-  readonly caller: () => Promise<Caller>;
+  readonly caller: (context: RequestContext) => Promise<Caller>;
 }
 
 /** `undefined` where the response is on its way; else resolves when it is. */
-export type Send = (result: Reply, sending: Sending) => Promise<void> | undefined;
+export type Send = (
+  result: Reply,
+  context: RequestContext,
+  sending: Sending,
+) => Promise<void> | undefined;
 
 export function createSend({ publicUrl = '', streaming }: SendingOptions): Send {
-  return ({ status, location, body, list, made }, sending) => {
-    const { context } = sending;
-    if (list) return streaming.responseList({ ...sending, list });
+  return ({ status, location, body, list, made }, context, sending) => {
+    if (list) {
+      const { serialize } = sending;
+      const caller = () => sending.caller(context);
+      return streaming.responseList({ context, serialize, caller, list });
+    }
     if (location !== undefined) context.setHeader('location', `${publicUrl}${location}`);
     if (made) sendMade(context, made);
     else if (body === undefined) context.send(status);
@@ -37,8 +44,8 @@ export function createSend({ publicUrl = '', streaming }: SendingOptions): Send 
   };
 }
 
-function textOf(status: number, body: ReplyBody, { route, serialize }: Sending): string {
-  const hasSchema = typeof body === 'object' && body !== null && status === route.reply.status;
+function textOf(status: number, body: ReplyBody, { status: own, serialize }: Sending): string {
+  const hasSchema = typeof body === 'object' && body !== null && status === own;
   return hasSchema ? serialize(body) : JSON.stringify(body);
 }
 

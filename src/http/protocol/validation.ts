@@ -8,8 +8,12 @@ import type { RequestContext } from './request-context.ts';
 import type { Route } from './route.ts';
 import { shortened } from './shortened-body.ts';
 
-/** A string without control characters; a violation gets a message of its own. */
-export const lineForm = '^[^\\u0000-\\u001f\\u007f]*$';
+/**
+ * A string without control characters, and without half of a surrogate pair, which no database keeps; a violation gets
+ * a message of its own. It means the same with and without the flag `u` of regular expressions.
+ */
+export const lineForm =
+  '^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
@@ -150,7 +154,7 @@ function messagesOf(errors: readonly SchemaError[], whole: unknown): AttributeEr
         `must be one of ${[given['allowedValues'] ?? given['allowedValue']].flat().join(', ')}`,
       );
     } else if (keyword === 'pattern' && given['pattern'] === lineForm) {
-      add(path, 'must not contain control characters');
+      add(path, 'must not contain control characters or half of a surrogate pair');
     } else if (keyword !== 'anyOf' && keyword !== 'additionalProperties') {
       add(path, message);
     }

@@ -1,5 +1,6 @@
 /** Which headers of a request are sent on: all but those that are for the vault. */
 import { invalidCall } from '../../proxies/calls/called-proxy.ts';
+import { withoutConsoleCookie } from '../console/credential.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
 import type { RequestContext } from '../protocol/request-context.ts';
 
@@ -20,7 +21,11 @@ export function headersOfCall(
   const sent: string[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
-    if (!own.isOwn(name.toLowerCase())) sent.push(name, rawHeaders[at + 1] ?? '');
+    const lower = name.toLowerCase();
+    if (own.isOwn(lower)) continue;
+    const value = rawHeaders[at + 1] ?? '';
+    const passed = lower === 'cookie' ? withoutConsoleCookie(value) : value;
+    if (lower !== 'cookie' || passed !== '') sent.push(name, passed);
   }
   const text = own.read(headers, 'encrypted');
   return {

@@ -6,7 +6,6 @@ import { type CalledProxy, ephemeralProxy } from '../../proxies/calls/called-pro
 import type { Proxy as ConfiguredProxy, FoundProxy, ProxyFinder } from '../../proxies/find.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { perform } from '../../rules/operation.ts';
-import { loggingFailures } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Admitted, RequestAdmission } from '../limits/admission.ts';
 import type { Holder, RouteLimits } from '../limits/rate-limit.ts';
@@ -58,10 +57,7 @@ export function createFindCall(
   /** Fails and records it, so that the log shows a caller that tries proxy keys with a key of its own. */
   async function failed(caller: Caller, error: unknown): Promise<never> {
     const decide = () => Promise.reject(error);
-    await perform(
-      { store, actor: caller, clock, route: configured },
-      loggingFailures(decide, { caller, clock, route: configured }),
-    );
+    await perform({ store, actor: caller, clock, route: configured }, decide);
     throw error;
   }
 
@@ -106,7 +102,9 @@ export function createFindCall(
     if (!find) return described(sought);
     const found = await find();
     const proxy = found && 'proxy' in found ? found.proxy : undefined;
-    if (proxy && !proxy.requireAuth) return anonymous(proxy, sought);
+    // A caller that asks for it reaches proxies of its own tenant alone, for instance with what a customer typed.
+    const isOwnOnly = headers.read(context.headers, 'proxy-require-key') !== undefined;
+    if (proxy && !proxy.requireAuth && !isOwnOnly) return anonymous(proxy, sought);
     const hasKey = headers.read(context.headers, 'api-key') !== undefined;
     if (!proxy && !hasKey) throw unknownProxy();
     const admitted = admit(configured, sought);

@@ -10,8 +10,7 @@ import { createHeldBytes } from '../../proxies/calls/held-bytes.ts';
 import { refusalOfCall } from '../../proxies/calls/permitted.ts';
 import type { ProxyFinder } from '../../proxies/find.ts';
 import type { VaultNames } from '../../rules/host-names.ts';
-import { perform } from '../../rules/operation.ts';
-import { isEnded, loggingFailures, whileStanding } from '../../rules/refusal.ts';
+import { isEnded, perform } from '../../rules/operation.ts';
 import type { Store } from '../../store/store.ts';
 import type { RequestAdmission } from '../limits/admission.ts';
 import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
@@ -128,11 +127,10 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       stands,
       signal: gone.signal,
     };
-    const logged = { caller: call.caller, clock, route: { ...calling, method } };
-    const deciding = loggingFailures(callProxy(options, call), logged);
+    const route = { ...calling, method };
     const performed = perform(
-      { store, actor: call.caller, clock, route: logged.route },
-      whileStanding(deciding, { ...logged, stands }),
+      { store, actor: call.caller, clock, route, stands },
+      callProxy(options, call),
     );
     const response = await performed.catch((error) => {
       // Discards a response that the destination has sent by then.

@@ -3,22 +3,14 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import {
   closeSync,
   existsSync,
-  fchmodSync,
-  fchownSync,
   fstatSync,
-  fsyncSync,
-  linkSync,
   openSync,
   readSync,
   realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
   statSync,
-  writeSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
 import { systemCodeOf } from '../../base/errors.ts';
+import { createDurably, exposedMode, replaceDurably } from '../../base/private-file.ts';
 import type { Random } from '../../base/random.ts';
 import { aeadKeyBytes } from '../aead.ts';
 import { localKeyId, localRootKey, parseRootKey } from './local-key.ts';
@@ -96,16 +88,7 @@ function readRootKeys(file: string): readonly KeyObject[] {
 function replaceRootKeys(file: string, keys: readonly KeyObject[], random: Random): void {
   const place = attempt(file, 'cannot be replaced', () => realpathSync(file));
   const text = keys.map((key) => `${key.export().toString('base64')}\n`).join('');
-  const draft = draftOf(place, random);
-  attempt(file, 'cannot be replaced', () => {
-    try {
-      writeDurably(draft, text, statSync(place));
-      renameSync(draft, place);
-    } finally {
-      rmSync(draft, { force: true });
-    }
-    syncDirectory(dirname(place));
-  });
+  attempt(file, 'cannot be replaced', () => replaceDurably(place, text, random, statSync(place)));
 }
 
 function missingText(file: string): string {
@@ -120,8 +103,8 @@ function readFile(file: string): string {
   try {
     const status = fstatSync(descriptor);
     if (!status.isFile()) throw new RootKeyError(`the root key (file ${file}) is not a file`);
-    if ((status.mode & 0o077) !== 0) {
-      const mode = (status.mode & 0o777).toString(8).padStart(4, '0');
+    const mode = exposedMode(status);
+    if (mode !== undefined) {
       throw new RootKeyError(
         `the root key (file ${file}) has mode ${mode}: users other than its owner have access; ` +
           'set it to 0600 or 0400',
@@ -136,64 +119,10 @@ function readFile(file: string): string {
   }
 }
 
-/**
- * Creates the file unless it exists already, and returns whether it did. The key is written to another file first and
- * then linked into place: a link never overwrites, and a crash leaves either no file or a complete one. If two
- * processes create it, one wins, and both read the winner's key.
- */
+/** Creates the file unless it exists already, and returns whether it did. */
 function createFile(file: string, random: Random): boolean {
-  const draft = draftOf(file, random);
   const text = `${random(aeadKeyBytes).toString('base64')}\n`;
-  return attempt(file, 'cannot be created', () => {
-    try {
-      writeDurably(draft, text);
-      return linkUnlessPresent(draft, file);
-    } finally {
-      rmSync(draft, { force: true });
-      // The process that lost also syncs: it must not seal under a key whose file could still vanish.
-      syncDirectory(dirname(file));
-    }
-  });
-}
-
-function draftOf(file: string, random: Random): string {
-  return `${file}.${random(8).toString('hex')}.draft`;
-}
-
-function linkUnlessPresent(draft: string, file: string): boolean {
-  try {
-    linkSync(draft, file);
-    return true;
-  } catch (error) {
-    if (systemCodeOf(error) === 'EEXIST') return false;
-    throw error;
-  }
-}
-
-/** @param like whose owner and mode the file gets. */
-function writeDurably(file: string, text: string, like?: Stats): void {
-  const descriptor = openSync(file, 'wx', 0o600);
-  try {
-    const own = fstatSync(descriptor);
-    if (like && (like.uid !== own.uid || like.gid !== own.gid)) {
-      fchownSync(descriptor, like.uid, like.gid);
-    }
-    // The umask of the process may have removed even the owner's permissions.
-    fchmodSync(descriptor, like ? like.mode & 0o700 : 0o600);
-    writeSync(descriptor, text);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function syncDirectory(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  return attempt(file, 'cannot be created', () => createDurably(file, text, random));
 }
 
 /** Runs a file operation and names its failure, with the code of the system as the reason. */

@@ -5,6 +5,7 @@ import type { Caller } from '../../rules/caller.ts';
 import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Shown } from '../../store/log-chain/disclosure.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
+import { placeOf, type ReferenceTarget } from '../../tokens/tokenization/reference-targets.ts';
 import type { CalledProxy } from './called-proxy.ts';
 
 export interface LoggedProxyCall {
@@ -13,9 +14,7 @@ export interface LoggedProxyCall {
   readonly method: string;
 }
 
-export interface UsedTarget {
-  readonly entity: 'token' | 'token_intent';
-  readonly id: string;
+export interface UsedTarget extends Pick<ReferenceTarget, 'entity' | 'id' | 'row'> {
   /** The form in which the destination gets the value. */
   readonly shown: Shown | undefined;
 }
@@ -27,10 +26,11 @@ const hostLengthMax = 120;
 export function useEntry(
   { caller, proxy, method }: LoggedProxyCall,
   now: Instant,
-  { entity, id, shown }: UsedTarget,
+  { shown, ...target }: UsedTarget,
 ): LogEntry {
   const disclosure = shown && ({ shown, through: 'proxy' } as const);
-  const entry = entryOf(caller, now, { entity, id, operation: 'use proxy', disclosure });
+  const fact = { ...placeOf(target), operation: 'use proxy', disclosure } as const;
+  const entry = entryOf(caller, now, fact);
   return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
 }
 

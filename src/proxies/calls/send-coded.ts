@@ -1,7 +1,6 @@
 /** Sends a completed call after the code of the proxy has changed it, unless the code has made the response. */
 import { VaultError } from '../../base/errors.ts';
-import type { DecideOutcome } from '../../rules/operation.ts';
-import { isEnded } from '../../rules/refusal.ts';
+import { type DecideOutcome, isEnded } from '../../rules/operation.ts';
 import { transformsOf } from '../transforms.ts';
 import { type CallOutcome, failedEntry, madeEntry } from './entries.ts';
 import { madeResponse } from './made-response.ts';

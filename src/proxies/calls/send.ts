@@ -1,11 +1,11 @@
 /** Sends a completed call once, and decides its outcome. */
 
 import { callerNow } from '../../access/authority.ts';
-import type { Clock } from '../../base/clock.ts';
-import { VaultError } from '../../base/errors.ts';
+import { type Clock, second } from '../../base/clock.ts';
+import { type ErrorCode, VaultError } from '../../base/errors.ts';
 import type { Metrics } from '../../base/telemetry/metrics.ts';
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
-import { OutboundError } from '../../outbound/error.ts';
+import { OutboundError, type OutboundFailure } from '../../outbound/error.ts';
 import type { Forward } from '../../outbound/forward.ts';
 import type { CodeRunning } from '../../reactors/runs/run.ts';
 import { type Caller, isKeyless } from '../../rules/caller.ts';
@@ -21,7 +21,6 @@ import type { Writable } from './call-texts.ts';
 import { ephemeralId } from './called-proxy.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
-import { failureOfCall } from './failures.ts';
 import { withoutKeyThrough } from './holder.ts';
 import { jsonOrText, jsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
@@ -221,4 +220,27 @@ function withEntry({ change, refusal }: Refused, entry: LogEntry): Refused {
 
 function valuesOf(headers: readonly string[], wanted: string): string[] {
   return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === wanted);
+}
+
+/** What callers see of a failure. Any other one is the destination's. */
+const failureCodes: Readonly<Partial<Record<OutboundFailure, ErrorCode>>> = {
+  timeout: 'request_timeout',
+  busy: 'overloaded',
+  forbidden_url: 'forbidden',
+  forbidden_address: 'forbidden',
+  invalid_request: 'invalid_proxy_request',
+  aborted: 'malformed_request',
+};
+
+/** Reports the reason as a fixed string, without any part of the request or the response. */
+function failureOfCall(
+  { reason, message }: OutboundError,
+  { timeoutMs }: { readonly timeoutMs: number },
+): VaultError {
+  const code = failureCodes[reason] ?? 'bad_gateway';
+  const detail =
+    reason === 'timeout'
+      ? `The destination did not respond within ${timeoutMs / second} s.`
+      : `The destination was not reached, or did not respond as it should: ${message}.`;
+  return new VaultError(code, { public: detail, internal: `proxy call: ${message}` });
 }

@@ -18,7 +18,11 @@ import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { TokenReading } from '../../tokens/read.ts';
-import { giving, type ReferenceTarget } from '../../tokens/tokenization/reference-targets.ts';
+import {
+  giving,
+  placeOf,
+  type ReferenceTarget,
+} from '../../tokens/tokenization/reference-targets.ts';
 import { listIds } from '../../tokens/tokenization/resolve-references.ts';
 import { useReferences } from '../../tokens/tokenization/use-references.ts';
 import type { CalledReactor } from './called-reactor.ts';
@@ -124,9 +128,10 @@ function useEntry(
   now: Instant,
   { target, reactor }: { readonly target: ReferenceTarget; readonly reactor: CalledReactor },
 ): LogEntry {
-  const { entity, id, shown } = target;
+  const { shown } = target;
   const disclosure = shown && ({ shown, through: 'reactor' } as const);
-  const entry = entryOf(caller, now, { entity, id, operation: 'use reactor', disclosure });
+  const fact = { ...placeOf(target), operation: 'use reactor', disclosure } as const;
+  const entry = entryOf(caller, now, fact);
   return detailed(entry, `reactor ${reactor.id}`);
 }
 

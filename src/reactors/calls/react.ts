@@ -2,9 +2,10 @@
 
 import { callerNow } from '../../access/authority.ts';
 import { VaultError } from '../../base/errors.ts';
-import { newUuid, type ReactorRunId } from '../../base/ids.ts';
+import { newUuid, type ReactorId, type ReactorRunId } from '../../base/ids.ts';
 import type { Metrics } from '../../base/telemetry/metrics.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { openerOf } from '../../rules/openings.ts';
 import type {
   CompletedOperation,
   Decide,
@@ -12,15 +13,16 @@ import type {
   Effect,
   Refused,
 } from '../../rules/operation.ts';
+import { rowOf } from '../../rules/stored-resource.ts';
 import { waitingRunCount } from '../../store/queries/reactors.ts';
 import type { Row } from '../../store/tables.ts';
 import { refusalWhereOff } from '../code/check.ts';
-import { rightsIn } from '../runs/holder.ts';
+import { openReactor } from '../resource.ts';
+import { type HolderOfCode, rightsIn } from '../runs/holder.ts';
 import { type CodeRun, type CodeRunning, runCode } from '../runs/run.ts';
 import { type CodeInput, readInput, type WrittenInput, writeInput } from './arguments.ts';
 import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { type Invocation, invokedEntry } from './entries.ts';
-import { reactorHolder } from './holder.ts';
 import { expiryOf, type RunBody, type RunCaller, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
 import { type StoredBytes, storageExceeded } from './stored-bytes.ts';
@@ -201,9 +203,9 @@ async function callLater(
   };
 }
 
-function callerOfRun({ application, key, session, origin }: Caller): RunCaller {
-  const { address, traceId, dialect, loop } = origin;
-  return { application, key, session: session ?? null, address, traceId, dialect, loop };
+function callerOfRun({ application, key, session, signedIn, origin }: Caller): RunCaller {
+  const { trace: _ofThisRequest, ...where } = origin;
+  return { application, key, session: session ?? null, signedIn, ...where };
 }
 
 /** Concurrent requests may exceed the limit by their number. */
@@ -215,4 +217,16 @@ async function requireRoom({ store }: ReactorCalling, { tenant }: Caller): Promi
     public: `Of one tenant at most ${limit} asynchronous calls wait or run (quota reactor_run_limit).`,
     headers: { 'retry-after': '1' },
   });
+}
+
+/** The reactor as the holder of the code that runs. */
+function reactorHolder(id: ReactorId): HolderOfCode {
+  return {
+    entity: 'reactor',
+    id,
+    lentNow: async (store, tenant) => {
+      const row = await rowOf(store, 'reactors', { tenant, id });
+      return rightsIn(openReactor(openerOf('load reactors', tenant), row).reveal());
+    },
+  };
 }

@@ -36,17 +36,22 @@ export function callerWithout(tenant: Tenant, run: RunCaller): Caller {
   return callerOf(tenant, run, nothing);
 }
 
-function credentialOf({ application, key, session }: RunCaller): Credential {
-  return { application, key, session: session ?? undefined };
+function credentialOf({ application, key, session, signedIn }: RunCaller): Credential {
+  return { application, key, session: session ?? undefined, ...(signedIn && { signedIn }) };
 }
 
 function callerOf(
   tenant: Tenant,
   run: RunCaller,
-  { kind, policy, authorizer }: Pick<StandingAuthority, 'kind' | 'policy' | 'authorizer'>,
+  {
+    kind,
+    policy,
+    authorizer,
+    spenders,
+  }: Pick<StandingAuthority, 'kind' | 'policy' | 'authorizer' | 'spenders'>,
 ): Caller {
-  const { address, traceId, dialect, loop } = run;
-  const origin = { address, traceId, dialect, loop };
-  const rights = { kind, policy, ...(authorizer && { authorizer }) };
+  const { address, traceId, dialect, loop, userAgent, forwarded, person, reason } = run;
+  const origin = { address, traceId, dialect, loop, userAgent, forwarded, person, reason };
+  const rights = { kind, policy, spenders, ...(authorizer && { authorizer }) };
   return authenticated({ ...credentialOf(run), tenant, ...rights, origin });
 }

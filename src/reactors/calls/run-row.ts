@@ -6,6 +6,7 @@ import type { ApplicationId, KeyId, SessionId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { Secret } from '../../base/secret.ts';
 import { openBound, sealBound, type UnsealedRun } from '../../rules/bound-row.ts';
+import type { Origin, SignedInPerson } from '../../rules/caller.ts';
 import type { Opener } from '../../rules/openings.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -21,9 +22,15 @@ export interface RunCaller {
   /** Absent from calls that an earlier release stored. */
   readonly key?: KeyId | undefined;
   readonly session: SessionId | null;
+  /** Set where a person made the call; it does not run once the person may not act any more. */
+  readonly signedIn?: SignedInPerson | undefined;
+  readonly reason?: string | undefined;
   readonly address: string;
   readonly traceId: string;
   readonly dialect: string;
+  readonly userAgent?: Origin['userAgent'];
+  readonly forwarded?: Origin['forwarded'];
+  readonly person?: Origin['person'];
   /** The vaults and networks through which the call came. Absent from calls that an earlier release stored. */
   readonly loop?: string | undefined;
 }

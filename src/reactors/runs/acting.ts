@@ -2,7 +2,7 @@
 
 import { authorityLentBy } from '../../access/authority.ts';
 import { noApplication } from '../../base/ids.ts';
-import { authenticated, type Caller, isForVisitor } from '../../rules/caller.ts';
+import { authenticated, type Caller, isForVisitor, spenderOf } from '../../rules/caller.ts';
 import { policyOf } from '../../rules/policy.ts';
 import type { Store } from '../../store/store.ts';
 import type { CodeRights } from './holder.ts';
@@ -19,18 +19,23 @@ export async function actorOf(
   caller: Caller,
   rights: CodeRights,
 ): Promise<Caller> {
-  const { tenant, origin } = caller;
+  const { tenant, origin, spenders } = caller;
   const forVisitor = isForVisitor(caller) && ({ forVisitor: true } as const);
   if ('permissions' in rights) {
     const { application, key, session, anonymous } = caller;
     const policy = policyOf({ permissions: rights.permissions, rules: [] });
-    const identity = { tenant, application, key, session, origin, ...(anonymous && { anonymous }) };
+    const identity = {
+      ...{ tenant, application, key, session, origin, spenders },
+      ...(anonymous && { anonymous }),
+    };
     return authenticated({ ...identity, kind: 'private', policy, ...forVisitor });
   }
   const lends = await authorityLentBy(store, tenant, rights.application);
+  const application = lends === undefined ? noApplication : rights.application;
   return authenticated({
     tenant,
-    application: lends === undefined ? noApplication : rights.application,
+    application,
+    spenders: [...spenders, spenderOf({ application, key: undefined })],
     key: undefined,
     session: undefined,
     kind: lends?.kind ?? 'private',

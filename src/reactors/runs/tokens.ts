@@ -3,12 +3,10 @@ import { VaultError } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';
 import { attemptOf } from '../../rules/attempted-route.ts';
 import { type Caller, withOwnOpenings } from '../../rules/caller.ts';
-import { detailed } from '../../rules/log-entries.ts';
-import { type Decide, type Effect, perform } from '../../rules/operation.ts';
+import { type Decide, perform } from '../../rules/operation.ts';
 import type { Permission } from '../../rules/permissions.ts';
 import { holds } from '../../rules/policy.ts';
-import { loggingFailures, refuse } from '../../rules/refusal.ts';
-import type { LogEntry } from '../../store/log-chain/entries.ts';
+import { refuse } from '../../rules/refusal.ts';
 import type { TokenPatch } from '../../tokens/contents/contents.ts';
 import { createToken, type TokenWriting } from '../../tokens/create.ts';
 import { deleteToken } from '../../tokens/delete.ts';
@@ -100,20 +98,8 @@ export async function tokensForCode(
     return operating(conflict);
   };
   let operating: Decide | undefined;
-  const logging = loggingFailures(decided, { caller: actor, clock, route });
-  const reply = await perform({ store, actor, clock, route }, async (conflict) =>
-    named(await logging(conflict), source),
-  );
+  const reply = await perform({ store, actor, clock, route, source }, decided);
   return reply.body ?? null;
-}
-
-/** Marks entries with the code as their source. Otherwise they would look like requests of the application. */
-function named(effect: Effect, source: string): Effect {
-  const { change } = effect;
-  if (change === undefined) return effect;
-  const [first, ...others] = change.entries;
-  const mark = (entry: LogEntry) => detailed(entry, source);
-  return { ...effect, change: { ...change, entries: [mark(first), ...others.map(mark)] } };
 }
 
 function jsonIn(body: unknown): Json {

@@ -40,11 +40,11 @@ function noModule(name: string): CodeProblem {
   return { kind: 'module', message: `requires ${shown}, which this vault does not provide` };
 }
 
-/** Quotes only a line number and the name of a module. */
+/** Quotes only a line, a column, and the name of a module. */
 function problemOfResult(result: SandboxResult): CodeProblem | undefined {
   if (result.kind === 'returned') return undefined;
   if (result.kind === 'ended') return problemOfEnd(result.reason);
-  const { name, errors } = result.error;
+  const { name, errors, place: at } = result.error;
   const [text = ''] = errors['error'] ?? [];
   if (name === 'InvalidReactorFormulaError') {
     return {
@@ -54,8 +54,7 @@ function problemOfResult(result: SandboxResult): CodeProblem | undefined {
   }
   const [, missing] = /^ModuleNotFoundError: Cannot find module '(.*)'$/.exec(text) ?? [];
   if (missing !== undefined) return noModule(missing);
-  const [, line] = /^(\d{1,5})$/.exec(errors['line']?.[0] ?? '') ?? [];
-  const place = line === undefined ? '' : ` (line ${line})`;
+  const place = at ? ` (line ${at.line}, column ${at.column})` : '';
   if (errors['compile'] !== undefined)
     return { kind: 'does not compile', message: `does not compile${place}` };
   return { kind: 'fails', message: `throws an error when it is loaded${place}` };

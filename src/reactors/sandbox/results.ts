@@ -1,7 +1,7 @@
 /** Parses the bytes of a result, which come from the guest, from the child, or from an attacker who controls both. */
 import { isObject } from '../../base/json.ts';
 import { parseHostile } from './hostile-json.ts';
-import type { CodeError, CodeErrorName, CustomResponse, EndReason } from './sandbox.ts';
+import type { CodeError, CodeErrorName, CodePlace, CustomResponse, EndReason } from './sandbox.ts';
 
 export type RunOutcome =
   | { readonly kind: 'returned'; readonly value: unknown }
@@ -53,10 +53,17 @@ function errorOf(error: Readonly<Record<string, unknown>>): CodeError {
   const { name, response } = error;
   const errors = messagesOf(error['errors']);
   if (name === 'CustomHttpResponseError') return custom(response) ?? other(invalidResponse);
-  if (typeof name !== 'string' || !Object.hasOwn(kinds, name)) return other(errors);
+  const place = placeOf(error['place']);
+  const at = place && { place };
+  if (typeof name !== 'string' || !Object.hasOwn(kinds, name)) return { ...other(errors), ...at };
   const known = name as keyof typeof kinds;
   const [status, detail] = kinds[known];
-  return { name: known, status, detail, errors };
+  return { name: known, status, detail, errors, ...at };
+}
+
+function placeOf(given: unknown): CodePlace | undefined {
+  const [, line, column] = /^(\d{1,6}):(\d{1,7})$/.exec(String(given)) ?? [];
+  return line === undefined ? undefined : { line: Number(line), column: Number(column) };
 }
 
 function other(errors: CodeError['errors']): CodeError {

@@ -130,8 +130,16 @@ export interface CodeError {
   readonly detail: string;
   /** Details that the code provides, by property. */
   readonly errors: Readonly<Record<string, readonly string[]>>;
+  /** Where the code says that it was thrown; for its author alone. */
+  readonly place?: CodePlace;
   /** Only for `CustomHttpResponseError`. */
   readonly response?: CustomResponse;
+}
+
+/** Both count from 1. */
+export interface CodePlace {
+  readonly line: number;
+  readonly column: number;
 }
 
 export interface CustomResponse {

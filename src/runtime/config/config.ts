@@ -3,16 +3,9 @@ import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
 import { parseHandle } from '../../access/tenants/handle.ts';
 import { parseSink, type SinkPlace } from '../../audit/checkpoint-sink.ts';
+import { type LogExportPlace, parseLogExport } from '../../audit/push/place.ts';
 import { day, hour, minute, second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
-import { isNetwork } from '../../base/network.ts';
-import type { LogLevel } from '../../base/telemetry/log.ts';
-import {
-  parseRateLimits,
-  type RateLimits,
-  rateLimitPresets,
-  rateLimitsDefault,
-} from '../../http/limits/rate-limit-rules.ts';
 import { isOperatorKey, operatorKeyForm } from '../../keys/api-key.ts';
 import { parseAuthorities } from '../../keys/authorities.ts';
 import { type AllowList, parseAllowList } from '../../outbound/allow-list.ts';
@@ -31,6 +24,7 @@ import {
 } from '../../tokens/enrichments/bank-host-config.ts';
 import type { EnrichmentConfig } from '../../tokens/enrichments/enrichments.ts';
 import { readDistribution } from './database.ts';
+import { type LiveSettings, liveSettings } from './live-settings.ts';
 import { readAll, wrongVariable } from './problems.ts';
 import { type ReactorConfig, readReactors } from './reactors.ts';
 import { type RootKeyConfig, readRootKey } from './root-key.ts';
@@ -45,9 +39,15 @@ import {
   readPort,
   readText,
 } from './values.ts';
-import { type Environment, type ReadVariable, readerOf, refuseUnknown } from './variables.ts';
+import {
+  type Environment,
+  type ReadVariable,
+  readerOf,
+  refuseUnknown,
+  type VariableName,
+} from './variables.ts';
 
-export interface Config {
+export interface Config extends LiveSettings {
   readonly host: string;
   readonly port: number;
   /** The number of threads that serve requests. */
@@ -62,27 +62,31 @@ export interface Config {
   readonly rootKeyFile: string;
   /** The age of data keys at which rows under them are sealed again; infinite for never. */
   readonly keyMaxAgeMs: number;
+  /** A data key seals what is written within this time; infinite where no period ends. */
+  readonly keyPeriodMs: number;
   readonly headerPrefixes: readonly string[];
   readonly tls: TlsPair | undefined;
   readonly bootstrap: {
     readonly tenant: string;
     readonly type: 'test' | 'production';
     readonly key: string | undefined;
+    /** The file with the management key, or for it; only the first start uses it. */
+    readonly keyFile: string | undefined;
   };
-  readonly logLevel: LogLevel;
   /** Whether each request is a line of the operator's log. */
   readonly accessLog: boolean;
   /** The address that serves metrics; then no other does. */
   readonly metricsAddress: Address | undefined;
+  /** Whether the address of clients serves them. */
+  readonly showsMetrics: boolean;
   /** The URL of a collector of OpenTelemetry traces, without a slash at its end. */
   readonly otlpEndpoint: string | undefined;
-  /** The destination of log entries as they commit: `stdout` or a file. */
-  readonly logExport: string | undefined;
+  /** The destination of log entries as they commit. */
+  readonly logExport: LogExportPlace | undefined;
+  /** A file with the header `Authorization` for an https collector of the log. */
+  readonly logExportAuthorizationFile: string | undefined;
   /** The destination of log checkpoints as they are signed. */
   readonly checkpointSink: SinkPlace | undefined;
-  readonly rateLimits: RateLimits;
-  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
-  readonly trustedProxies: readonly string[];
   /** Under which clients reach the vault, without a slash at its end. */
   readonly publicUrl: string | undefined;
   /** The vault's own hosts, and the domain below which every proxy has a host. */
@@ -91,10 +95,12 @@ export interface Config {
   readonly outbound: OutboundOptions;
   readonly enrichments: EnrichmentConfig;
   readonly reactors: ReactorConfig;
+  /** Whether the console is served. */
+  readonly console: boolean;
 }
 
 /** The settings that a running server can reload. */
-export type Reloadable = Pick<Config, 'tls'>;
+export interface Reloadable extends LiveSettings, Pick<Config, 'tls'> {}
 
 /** A variable that the operator names, such as the one that holds a key; `undefined` when it is empty. */
 export function readVariable(environment: Environment, name: string): string | undefined {
@@ -108,21 +114,21 @@ const proxyDomainLengthMax = hostLengthMax - 39;
 const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
 const ageUnits = { s: second, m: minute, h: hour, d: day } as const;
 
-/** @throws ConfigError unless it is a duration such as `365d`, or `off`. */
-function readKeyMaxAge(text: string): number {
+/** @throws ConfigError unless it is a duration such as `365d`, or `off`, which is infinite. */
+function readAge(read: ReadVariable, name: VariableName, given: string): number {
+  const text = read(name) ?? given;
   if (text === 'off') return Number.POSITIVE_INFINITY;
   const [, digits, unit] = /^([1-9][0-9]{0,7})([smhd])$/.exec(text) ?? [];
   if (digits !== undefined) return Number(digits) * ageUnits[unit as keyof typeof ageUnits];
-  throw wrongVariable('STRONGROOM_KEY_MAX_AGE', 'must be a duration such as 365d, or off');
+  throw wrongVariable(`STRONGROOM_${name}`, `must be a duration such as ${given}, or off`);
 }
-
-const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
 /**
  * Reads the configuration; variables that are empty count as absent.
  * @throws ConfigError naming every variable that is wrong or unknown.
  */
-export function readConfig(environment: Environment): Config {
+export function readConfig(given: Environment): Config {
+  const environment = withDatabaseUrl(given);
   const read = readerOf(environment);
   const dataDir = read('DATA_DIR') ?? './data';
   const rootKeyFile = read('ROOT_KEY_FILE') ?? join(dataDir, 'root.key');
@@ -139,25 +145,27 @@ export function readConfig(environment: Environment): Config {
     freeBytesMin: () => readFreeSpace(read),
     rootKey: () => readRootKey(read, { environment, file: rootKeyFile }),
     rootKeyFile: () => rootKeyFile,
-    keyMaxAgeMs: () => readKeyMaxAge(read('KEY_MAX_AGE') ?? '365d'),
+    keyMaxAgeMs: () => readAge(read, 'KEY_MAX_AGE', '365d'),
+    keyPeriodMs: () => readAge(read, 'DATA_KEY_PERIOD', '30d'),
     headerPrefixes: () => readPrefixes(read('HEADER_PREFIXES') ?? 'SVC'),
     tls: () => readTls(read),
     bootstrap: () => readBootstrap(read),
-    logExport: () => read('LOG_EXPORT'),
+    logExport: () => parsed(read, 'LOG_EXPORT', parseLogExport),
+    logExportAuthorizationFile: () => read('LOG_EXPORT_AUTHORIZATION_FILE'),
     checkpointSink: () =>
       parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow())),
     accessLog: () =>
       oneOf('STRONGROOM_ACCESS_LOG', read('ACCESS_LOG') ?? 'off', ['on', 'off']) === 'on',
     metricsAddress: () => readAddress(read, 'METRICS_ADDRESS'),
+    showsMetrics: () => read('METRICS_ADDRESS') === undefined && isOnLoopback(read),
     otlpEndpoint: () => readOtlpEndpoint(read('OTLP_ENDPOINT')),
-    logLevel: () => oneOf('STRONGROOM_LOG_LEVEL', read('LOG_LEVEL') ?? 'info', logLevels),
-    rateLimits: () => readRateLimits(read('RATE_LIMITS')),
-    trustedProxies: () => readProxies(read('TRUSTED_PROXIES')),
+    ...liveSettings(read),
     publicUrl: () => readPublicUrl(read('PUBLIC_URL')),
     names: () => readNames(read),
     outbound: () => readOutbound(read, outboundAllow),
     enrichments: () => readEnrichments(read, outboundAllow),
     reactors: () => readReactors(read),
+    console: () => readConsole(read),
   });
   return config;
 }
@@ -170,7 +178,11 @@ export function readConfigAt(
   environment: Environment,
   place: { readonly DATABASE_URL: string } | { readonly DATA_DIR: string },
 ): Config {
-  const { STRONGROOM_DATABASE_URL: _url, ...others } = environment;
+  const {
+    STRONGROOM_DATABASE_URL: _url,
+    STRONGROOM_DATABASE_URL_FILE: _file,
+    ...others
+  } = environment;
   const named = Object.entries(place).map(([name, value]) => [`STRONGROOM_${name}`, value]);
   return readConfig({ ...others, ...Object.fromEntries(named) });
 }
@@ -181,7 +193,19 @@ export function readConfigAt(
  */
 export function readReloadable(environment: Environment): Reloadable {
   const read = readerOf(environment);
-  return readAll<Reloadable>({ tls: () => readTls(read) });
+  return readAll<Reloadable>({ ...liveSettings(read), tls: () => readTls(read) });
+}
+
+/** With the URL of the database as if a variable had it, where a file does: it has a password. */
+function withDatabaseUrl(environment: Environment): Environment {
+  const read = readerOf(environment);
+  const file = read('DATABASE_URL_FILE');
+  if (file === undefined) return environment;
+  const variable = 'STRONGROOM_DATABASE_URL_FILE';
+  if (read('DATABASE_URL') !== undefined) {
+    throw wrongVariable(variable, 'cannot be combined with STRONGROOM_DATABASE_URL');
+  }
+  return { ...environment, STRONGROOM_DATABASE_URL: readText(variable, file).trim() };
 }
 
 const mebibyte = 2 ** 20;
@@ -202,12 +226,31 @@ function readHost(read: ReadVariable): string {
   );
 }
 
+/** Whether only this machine reaches the address of clients. */
+function isOnLoopback(read: ReadVariable): boolean {
+  return loopback.has(read('HOST') ?? '127.0.0.1');
+}
+
+/** Unless the operator decides, it is served where only this machine reaches it. */
+function readConsole(read: ReadVariable): boolean {
+  const given = isOnLoopback(read) ? 'on' : 'off';
+  return oneOf('STRONGROOM_CONSOLE', read('CONSOLE') ?? given, ['on', 'off']) === 'on';
+}
+
 function readBootstrap(read: ReadVariable): Config['bootstrap'] {
   const type = read('BOOTSTRAP_TENANT_TYPE') ?? 'test';
   return readAll<Config['bootstrap']>({
     tenant: () => parsed(read, 'BOOTSTRAP_TENANT', parseHandle) ?? 'default',
     type: () => oneOf('STRONGROOM_BOOTSTRAP_TENANT_TYPE', type, ['test', 'production']),
     key: () => readBootstrapKey(read('BOOTSTRAP_KEY')),
+    keyFile: () => {
+      const file = read('BOOTSTRAP_KEY_FILE');
+      if (file === undefined || read('BOOTSTRAP_KEY') === undefined) return file;
+      throw wrongVariable(
+        'STRONGROOM_BOOTSTRAP_KEY_FILE',
+        'cannot be combined with STRONGROOM_BOOTSTRAP_KEY',
+      );
+    },
   });
 }
 
@@ -260,31 +303,6 @@ function readBankHost(read: ReadVariable, allow: () => AllowList): BankHostConfi
     timeoutMs: () => readNumber(read, 'BANK_PROVIDER_TIMEOUT_MS', timeout),
     attemptsMax: () => readNumber(read, 'BANK_PROVIDER_ATTEMPTS', attempts),
   });
-}
-
-/** The name of a preset, or that of a file. */
-function readRateLimits(text: string | undefined): RateLimits {
-  if (text === undefined) return rateLimitsDefault;
-  const preset = Object.hasOwn(rateLimitPresets, text) ? rateLimitPresets[text] : undefined;
-  if (preset) return preset;
-  const variable = 'STRONGROOM_RATE_LIMITS';
-  const json = readText(variable, text);
-  try {
-    return parseRateLimits(JSON.parse(json));
-  } catch (error) {
-    const errors = error instanceof VaultError ? Object.entries(error.errors ?? {}) : [];
-    const problems = errors.map(([path, messages]) => `${path} ${messages.join(', ')}`);
-    throw wrongVariable(variable, `names a file that ${problems.join('; ') || 'is not JSON'}`);
-  }
-}
-
-function readProxies(text: string | undefined): readonly string[] {
-  const proxies = text?.split(',').map((proxy) => proxy.trim()) ?? [];
-  if (proxies.every(isNetwork)) return proxies;
-  throw wrongVariable(
-    'STRONGROOM_TRUSTED_PROXIES',
-    'must be a list of addresses and networks such as 10.0.0.7,192.168.0.0/16',
-  );
 }
 
 /** In plaintext too: spans hold no values, and collectors are mostly on the same machine. */

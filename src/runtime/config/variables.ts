@@ -1,9 +1,9 @@
 /** All known variables, and the error for variables that are set but unknown. */
 
+import { closestTo } from '../../base/similar.ts';
 import type { ReadRootKeyVariable } from '../../keys/root/root-key.ts';
 import { rootKeyVariables } from '../../keys/root/sources.ts';
 import { ConfigError } from './problems.ts';
-import { closestTo } from './similar.ts';
 
 const prefix = 'STRONGROOM_';
 
@@ -20,13 +20,18 @@ const variableNames = [
   'BANK_PROVIDER_URL',
   'BIN_TABLE',
   'BOOTSTRAP_KEY',
+  'BOOTSTRAP_KEY_FILE',
   'BOOTSTRAP_TENANT',
   'BOOTSTRAP_TENANT_TYPE',
   'CHECKPOINT_SINK',
+  'CONFIG',
+  'CONSOLE',
   'DATABASE_DISTRIBUTE',
   'DATABASE_TLS',
   'DATABASE_URL',
+  'DATABASE_URL_FILE',
   'DATA_DIR',
+  'DATA_KEY_PERIOD',
   'FREE_SPACE_MIN',
   'HEADER_PREFIXES',
   'HOST',
@@ -34,12 +39,15 @@ const variableNames = [
   'KEY',
   'KEY_MAX_AGE',
   'LOG_EXPORT',
+  'LOG_EXPORT_AUTHORIZATION_FILE',
   'LOG_LEVEL',
   'METRICS_ADDRESS',
   'OTLP_ENDPOINT',
   'OUTBOUND_ALLOW',
   'OUTBOUND_CA',
   'PORT',
+  // Which stored key and vault commands use.
+  'PROFILE',
   'PROXY_DOMAIN',
   'PUBLIC_URL',
   'RATE_LIMITS',

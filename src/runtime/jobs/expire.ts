@@ -46,8 +46,12 @@ function entriesOf(
   { tenant, now: at }: BatchRun,
   entity: 'token' | 'token_intent' | 'session' | 'key',
   ids: readonly string[],
+  containers: readonly string[] = [],
 ): readonly LogEntry[] {
-  return ids.map((id) => systemEntry({ tenant: tenant.id, at, entity, id, operation: 'expire' }));
+  return ids.map((id, index) => {
+    const container = containers[index];
+    return systemEntry({ tenant: tenant.id, at, entity, id, container, operation: 'expire' });
+  });
 }
 
 /** One for each row, in the commit that removes its card code. */
@@ -81,7 +85,8 @@ function expiredTokens({ store }: JobTools): BatchWork<SizedDue<'tokens'>> {
         removed: removedToken,
       });
       const ids = tokens.map(({ token_id }) => token_id);
-      const entries = entriesOf(run, 'token', ids);
+      const containers = tokens.map(({ container }) => container);
+      const entries = entriesOf(run, 'token', ids, containers);
       return { change: { remove: { tokens } }, entries, count: tokens.length, absent };
     },
   };

@@ -9,7 +9,7 @@ import { followRootKey, type RootKeyTools } from './follow-root-key.ts';
 import { removeTenants } from './purge.ts';
 import { type RecountTools, recountBytes } from './recount-bytes.ts';
 import { removeEvents } from './remove-events.ts';
-import { renewAgedKeys } from './renew-aged-keys.ts';
+import { type DataKeyAges, renewAgedKeys } from './renew-aged-keys.ts';
 import { type KeyRotationTools, rotateTenantKeys } from './rotate-keys.ts';
 import { runReactors } from './run-reactors.ts';
 import type { Job } from './runner.ts';
@@ -28,13 +28,13 @@ export function jobsOf(
   tools: KeyUsingTools | (KeyUsingTools & RootKeyTools),
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
   reactorRuns?: WaitingRuns,
-  keyMaxAgeMs?: number,
+  keyAges?: DataKeyAges,
 ): readonly Job[] {
   return [
     ...('roots' in tools ? [followRootKey(tools)] : []),
     ...(reactorRuns ? [runReactors(reactorRuns, tools.store.epochs)] : []),
     rotateTenantKeys(tools),
-    renewAgedKeys(tools, keyMaxAgeMs),
+    renewAgedKeys(tools, keyAges),
     ...expiringJobs(tools),
     {
       name: checkpointJob,

@@ -52,18 +52,7 @@ export interface Pace {
   rest(rows: number): Promise<void>;
 }
 
-/** How much a job may take, where nothing waits for its end. */
-export interface PaceLimits {
-  /** Of the time that a step took. */
-  readonly restShare: number;
-  readonly batchMax: number;
-}
-
-export function createPace(
-  stopping: AbortSignal,
-  timer: Timer = systemTimer,
-  limits: PaceLimits = { restShare: restShareMin, batchMax },
-): Pace {
+export function createPace(stopping: AbortSignal, timer: Timer = systemTimer): Pace {
   let began = timer.now();
   let batch = batchMin;
   return {
@@ -72,9 +61,46 @@ export function createPace(
     },
     rest: async (rows) => {
       const tookMs = timer.now() - began;
-      batch = Math.min(batchAfter(tookMs), limits.batchMax);
-      await timer.pause(restMs({ rows, tookMs }, limits.restShare), stopping);
+      batch = batchAfter(tookMs);
+      await timer.pause(restMs({ rows, tookMs }), stopping);
       began = timer.now();
+    },
+  };
+}
+
+/** Rows in a commit beside requests, whose own commits wait for it: about a millisecond. */
+export const gentleBatch = 20;
+
+/** For so long after a commit of others they are expected to commit more. */
+const expectedMs = 2_000;
+
+export interface GentlePaceOptions {
+  readonly stopping: AbortSignal;
+  readonly timer: Timer;
+  /** A number that differs after each commit of this process. */
+  readonly commits: () => number;
+}
+
+/**
+ * The pace of a job whose end nothing waits for. It rests for at least as long as it works. What is committed in a rest
+ * was committed for others: beside them a step is small, and alone it is large, because a commit costs as much
+ * processor time as some 20 rows.
+ */
+export function createGentlePace({ stopping, timer, commits }: GentlePaceOptions): Pace {
+  let began = timer.now();
+  let othersAt = Number.NEGATIVE_INFINITY;
+  let batch = gentleBatch;
+  return {
+    get batch() {
+      return batch;
+    },
+    rest: async (rows) => {
+      const tookMs = timer.now() - began;
+      const before = commits();
+      await timer.pause(restMs({ rows, tookMs }, 1), stopping);
+      began = timer.now();
+      if (commits() !== before) othersAt = began;
+      batch = began - othersAt < expectedMs ? gentleBatch : batchMax;
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Sealing rows again under the active keys: one row for each table with a sealed column. */
 import { resealedClientKey } from '../../access/client-keys/row.ts';
+import { createPause } from '../../base/pauses.ts';
 import type { Random } from '../../base/random.ts';
 import { resealedReply } from '../../http/idempotency/stored-reply.ts';
 import { resealedProxy } from '../../proxies/row.ts';
@@ -80,10 +81,13 @@ function each<T extends SealedName, R>(
 ): ResealRows<T> {
   return async (resealing, rows) => {
     const resealer = resealerOf(resealing);
-    const again = rows.flatMap((row) => {
+    const again: R[] = [];
+    const pause = createPause();
+    for (const row of rows) {
       const one = resealing.quarantine.read(() => ({ row: reseal(resealer, row) }));
-      return one ? [one.row] : [];
-    });
+      if (one) again.push(one.row);
+      await pause();
+    }
     return { change: changeOf(again), count: again.length };
   };
 }

@@ -12,14 +12,11 @@ import {
 import type { RowFromStore } from '../../store/stored-row.ts';
 import { type AnyRow, type Key, shapes } from '../../store/tables.ts';
 import type { JobTools } from './batches.ts';
-import { batchMin, createPace, type Pace } from './pace.ts';
+import { createGentlePace, type Pace, systemTimer } from './pace.ts';
 import { type Resealed, resealRows } from './reseal-rows.ts';
 
-/** Nothing waits for the end of a rotation: requests that are served meanwhile have half of the time or more. */
-const gentle = { restShare: 1, batchMax: batchMin };
-
 /** Rows that are read together; a commit takes some of them. */
-const rowsMax = 1_000;
+const rowsMax = 500;
 
 export interface SealingPass {
   readonly tenant: Tenant;
@@ -55,7 +52,9 @@ export async function sealOutdated(
   pass: SealingPass,
 ): Promise<PassResult> {
   const state: PassState = { resealed: 0, changed: 0, unreadable: 0 };
-  const pace = createPace(stopping, tools.timer, gentle);
+  const { store, timer = systemTimer } = tools;
+  const commits = () => store.epochs.now('commits');
+  const pace = createGentlePace({ stopping, timer, commits });
   for (const table of sealedNames) {
     const isWhole = await sealTable(tools, { table, pass, state, pace, stopping });
     if (!isWhole) return { ...state, outcome: 'stopped' };

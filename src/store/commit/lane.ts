@@ -10,6 +10,7 @@ import {
   flatten,
   flattenBookkeeping,
 } from '../change.ts';
+import type { OnCommitEnd } from '../notify-after-commit.ts';
 import { unavailable } from '../unavailable.ts';
 import { monotonicMs, type PendingChange, Queue, waitedMs, waitMsMax, weightOf } from './queue.ts';
 
@@ -37,6 +38,7 @@ export interface LaneOptions {
   /** That have a lane each. */
   readonly threads?: number;
   readonly onGroup?: OnGroup | undefined;
+  readonly onCommitEnd?: OnCommitEnd | undefined;
 }
 
 /**
@@ -47,7 +49,7 @@ export interface LaneOptions {
 export function createLane(
   width: number,
   commitGroup: CommitGroup,
-  { threads = 1, onGroup }: LaneOptions = {},
+  { threads = 1, onGroup, onCommitEnd = nothing }: LaneOptions = {},
 ): Lane {
   const queue = new Queue(threads);
   const detached = AsyncLocalStorage.snapshot();
@@ -59,10 +61,7 @@ export function createLane(
   async function run(group: readonly PendingChange[]): Promise<void> {
     running++;
     const observe = onGroup && observing(group, onGroup);
-    const settle = (place: number, outcome: CommitOutcome | Error | undefined) => {
-      if (outcome === undefined || outcome instanceof Error) group[place]?.reject(outcome);
-      else group[place]?.resolve(outcome);
-    };
+    const settle = (place: number, outcome: CommitOutcome | Error) => group[place]?.end(outcome);
     try {
       const giveUpAt = group[0]?.giveUpAt ?? 0;
       const outcomes = await commitGroup(
@@ -71,10 +70,13 @@ export function createLane(
         settle,
       );
       observe?.(outcomes);
-      for (const place of group.keys()) settle(place, outcomes[place]);
+      for (const [place, pending] of group.entries()) {
+        pending.end(outcomes[place] ?? new Error('the engine gave no outcome'));
+      }
     } catch (error) {
       observe?.([]);
-      for (const pending of group) pending.reject(error);
+      const failure = error instanceof Error ? error : new Error('the commit failed');
+      for (const pending of group) pending.end(failure);
     } finally {
       running--;
       start();
@@ -97,12 +99,24 @@ export function createLane(
     scheduled = true;
   }
 
-  function wait(caller: string, flat: () => FlatChange): Promise<CommitOutcome> {
+  function wait<W extends Change | Bookkeeping>(
+    caller: string,
+    work: W,
+    flat: (work: W) => FlatChange,
+  ): Promise<CommitOutcome> {
     return new Promise((resolve, reject) => {
-      if (closed) throw unavailable('the store is closed');
-      const change = flat();
+      const change = flat(work);
       const giveUpAt = monotonicMs() + waitMsMax;
-      accept({ caller, change, weight: weightOf(change), giveUpAt, resolve, reject });
+      let isOver = false;
+      const end = (outcome: CommitOutcome | Error) => {
+        if (isOver) return;
+        isOver = true;
+        if ('entries' in work) onCommitEnd(work, outcome);
+        if (outcome instanceof Error) reject(outcome);
+        else resolve(outcome);
+      };
+      if (closed) end(unavailable('the store is closed'));
+      else accept({ caller, change, weight: weightOf(change), giveUpAt, end });
     });
   }
 
@@ -110,8 +124,8 @@ export function createLane(
     get backlog() {
       return queue.backlog;
     },
-    commit: (change) => wait(callerOf(change), () => flatten(change)),
-    record: (work) => wait('', () => flattenBookkeeping(work)),
+    commit: (change) => wait(callerOf(change), change, flatten),
+    record: (work) => wait('', work, flattenBookkeeping),
     close: async () => {
       closed = true;
       if (queue.isEmpty && running === 0) return;
@@ -119,6 +133,8 @@ export function createLane(
     },
   };
 }
+
+function nothing(): void {}
 
 function callerOf({ entries: [{ tenant_id, actor_id }] }: Change): string {
   return `${tenant_id} ${actor_id ?? ''}`;

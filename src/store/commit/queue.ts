@@ -35,8 +35,8 @@ export interface PendingChange {
   readonly weight: Weight;
   /** By {@link monotonicMs}. */
   readonly giveUpAt: number;
-  resolve(outcome: CommitOutcome): void;
-  reject(error: unknown): void;
+  /** Called with what became of it; only the first call has an effect. */
+  end(outcome: CommitOutcome | Error): void;
 }
 
 interface Weight {
@@ -107,7 +107,7 @@ export class Queue {
     const bytes = this.#bytes + pending.weight.bytes;
     const tooMany = this.#waiting.size >= this.#max.changes;
     if (tooMany || (!this.isEmpty && bytes > this.#max.bytes)) {
-      pending.reject(overloaded('too many changes wait to be committed'));
+      pending.end(overloaded('too many changes wait to be committed'));
       return;
     }
     const caller = this.#callerOf(pending);
@@ -157,7 +157,7 @@ export class Queue {
     let oldest = this.#waiting.first;
     for (; oldest && oldest.giveUpAt <= now; oldest = this.#waiting.first) {
       this.#take(oldest);
-      oldest.reject(expired());
+      oldest.end(expired());
     }
     this.watch();
   }

@@ -6,6 +6,8 @@ import type { Change, CommitOutcome } from '../change.ts';
 import type { Store } from '../store.ts';
 
 export interface CommitStep {
+  /** For a step that has nothing to do for a change of entries alone, which is that of nearly every read. */
+  readonly isForRows?: true;
   /**
    * The change as the next step gets it, or `undefined` where the step has recorded it in another way and nothing is
    * left to commit. Nearly every step finds all that it needs in memory and returns no promise.
@@ -66,12 +68,15 @@ export function withCommitSteps(
 function createCommit(store: Pick<Store, 'commit'>, steps: readonly CommitStep[]): Store['commit'] {
   const preparing = steps.filter(({ prepare }) => prepare !== undefined);
   const concluding = steps.filter(({ conclude }) => conclude !== undefined).reverse();
+  const concludesAll = concluding.some(({ isForRows }) => isForRows === undefined);
 
   function prepareFrom(first: number, change: Change): PreparedChange | Promise<PreparedChange> {
     let prepared: PreparedChange = change;
     for (let at = first; at < preparing.length && prepared !== undefined; at++) {
+      const step = preparing[at];
+      if (step?.isForRows && !hasRows(prepared)) continue;
       const next: ReturnType<NonNullable<CommitStep['prepare']>> | undefined =
-        preparing[at]?.prepare?.(prepared);
+        step?.prepare?.(prepared);
       if (next instanceof Promise) {
         return next.then((ready) => ready && prepareFrom(at + 1, ready));
       }
@@ -95,18 +100,42 @@ function createCommit(store: Pick<Store, 'commit'>, steps: readonly CommitStep[]
     if (failure) throw failure.error;
   }
 
-  return async (given) => {
+  async function commitInSteps(
+    given: Change,
+    preparation: PreparedChange | Promise<PreparedChange>,
+  ): Promise<CommitOutcome> {
     const begun = performance.now();
     let change = given;
     let outcome: CommitOutcome | undefined;
     try {
-      const preparation = prepareFrom(0, given);
-      const prepared = preparation instanceof Promise ? await preparation : preparation;
+      const prepared = await preparation;
       change = prepared ?? given;
       outcome = prepared === undefined ? recorded : await store.commit(prepared);
     } finally {
       conclude({ change, outcome, tookMs: performance.now() - begun });
     }
     return outcome;
+  }
+
+  return (given) => {
+    let preparation: ReturnType<typeof prepareFrom>;
+    try {
+      preparation = prepareFrom(0, given);
+    } catch (error) {
+      preparation = Promise.reject(error);
+    }
+    // Nearly every read: nothing is waited for, and nothing concludes.
+    if (preparation instanceof Promise || preparation === undefined || concludesAll) {
+      return commitInSteps(given, preparation);
+    }
+    return concluding.length > 0 && hasRows(preparation)
+      ? commitInSteps(given, preparation)
+      : store.commit(preparation);
   };
+}
+
+/** Whether the change writes more than entries. */
+function hasRows(change: Change): boolean {
+  const { insert, replace, remove, reseal, refingerprint } = change;
+  return (insert ?? replace ?? remove ?? reseal ?? refingerprint) !== undefined;
 }

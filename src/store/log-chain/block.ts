@@ -1,7 +1,7 @@
 /** Blocks of the log: the entries that one commit adds to a tenant's stream, as one row. */
 import { type Instant, second } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
-import { codeOf, type Shown, shownWords, type Through, throughWords } from './disclosure.ts';
+import { codeOf, shownWords, throughWords } from './disclosure.ts';
 import {
   type ChainedEntry,
   type EntryFacts,
@@ -9,6 +9,8 @@ import {
   factsOf,
   type LogEntry,
   type PlacedEntry,
+  type RepeatedFacts,
+  repeatedOf,
   textOf,
 } from './entries.ts';
 
@@ -54,7 +56,7 @@ export interface WrittenEntry {
   readonly tenant_id: TenantId;
   readonly created_at: Instant;
   readonly text: string;
-  /** The terms of its entity, by id and by type, and of its disclosure. */
+  /** See {@link termsOf}. */
   readonly terms: string;
 }
 
@@ -63,45 +65,83 @@ export function writtenEntry(entry: LogEntry, state: string | null): WrittenEntr
   return { tenant_id, created_at, text: textOf(entry, state), terms: termsOf(entry) };
 }
 
-function termsOf({ entity_id, entity_type, disclosure }: SearchedFacts): string {
-  const ofEntity = termOfId(entity_id) + termOfType(entity_type);
+/**
+ * The search terms of an entry: after a dot those that it shares with what the same caller does again and again, and
+ * after another one those of its own. Releases that recorded no source wrote terms of the entity and of the
+ * disclosure alone, without dots.
+ */
+function termsOf(entry: Omit<LogEntry, 'tenant_id'>): string {
+  const { entity_id, trace_id, source } = entry;
+  if (source === null) return earlierTerms(entry);
+  const trace = trace_id === null ? '' : termOf('trace_id', tracePart(trace_id));
+  return `.${repeatedOf(entry).termsBy(repeatedTerms)}.${termOf('entity_id', entity_id)}${trace}`;
+}
+
+function repeatedTerms(facts: RepeatedFacts): string {
+  const { entity_type, operation, result, disclosure, actor_id, origin, container, source } = facts;
+  const optional = [
+    ['actor_id', actor_id],
+    ['key_id', source?.key_id ?? null],
+    ['address', origin],
+    ['container', container],
+    // Nearly every block has entries of what succeeded.
+    ['result', result === 'success' ? null : result],
+  ] as const;
+  return (
+    termOf('entity_type', entity_type) +
+    termOf('operation', operation) +
+    optional.map(([name, text]) => (text === null ? '' : termOf(name, text))).join('') +
+    (disclosure === null ? '' : termsOfDisclosure.get(disclosure))
+  );
+}
+
+function earlierTerms({ entity_id, entity_type, disclosure }: Omit<LogEntry, 'tenant_id'>): string {
+  const ofEntity = termOf('entity_id', entity_id) + termOf('entity_type', entity_type);
   return disclosure === null ? ofEntity : ofEntity + termsOfDisclosure.get(disclosure);
 }
 
-type SearchedFacts = Pick<LogEntry, 'entity_id' | 'entity_type' | 'disclosure'>;
+/** A trace id without the mark that follows it in the entries of a bulk request; see `rules/caller.ts`. */
+export function tracePart(traceId: string): string {
+  const end = traceId.indexOf(' ');
+  return end === -1 ? traceId : traceId.slice(0, end);
+}
 
 const termCharacters = 4;
 
-/**
- * The search term of an entity: 24 bits of a hash, in base64url. A search decodes the blocks that have the term. One
- * in a hundred thousand of the other blocks has it as well, and is decoded without a match.
- */
-export function termOfId(entityId: string): string {
-  return termOf(idBasis, entityId);
-}
-
-export function termOfType(entityType: string): string {
-  return termOf(typeBasis, entityType);
-}
-
-/** Of how data was shown. */
-export function termOfShown(shown: Shown): string {
-  return termOf(shownBasis, shown);
-}
-
-/** Of the operation through which it was shown. */
-export function termOfThrough(through: Through): string {
-  return termOf(throughBasis, through);
-}
-
 /** FNV-1a begins with the first. Another beginning makes other terms of the same text. */
-const [idBasis, typeBasis] = [0x811c9dc5, 0x2f0b4a17];
-const [shownBasis, throughBasis] = [0x5bd1e995, 0x1b873593];
+const bases = {
+  entity_id: 0x811c9dc5,
+  entity_type: 0x2f0b4a17,
+  shown: 0x5bd1e995,
+  through: 0x1b873593,
+  actor_id: 0x3c6ef372,
+  key_id: 0x510e527f,
+  address: 0x1f83d9ab,
+  operation: 0x6a09e667,
+  result: 0x5be0cd19,
+  container: 0x428a2f98,
+  trace_id: 0x71374491,
+} as const;
 const fnvPrime = 0x01000193;
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-function termOf(basis: number, text: string): string {
-  let hash = basis;
+/** The facts by which entries are found. */
+export type SearchedFact = keyof typeof bases;
+
+/** Those whose terms blocks of earlier releases have as well. */
+export const earlierSearchedFacts: ReadonlySet<SearchedFact> = new Set([
+  'entity_id',
+  'entity_type',
+  'shown',
+  'through',
+]);
+
+/**
+ * The search term of a fact: 24 bits of a hash, in base64url. A search decodes the blocks that have the term. One
+ * in a hundred thousand of the other blocks has it as well, and is decoded without a match.
+ */
+export function termOf(fact: SearchedFact, text: string): string {
+  let hash: number = bases[fact];
   for (let index = 0; index < text.length; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), fnvPrime);
   }
@@ -118,13 +158,36 @@ const termsOfDisclosure: ReadonlyMap<string, string> = new Map(
   shownWords.flatMap((shown) =>
     throughWords.map(
       (through) =>
-        [codeOf({ shown, through }), termOfShown(shown) + termOfThrough(through)] as const,
+        [codeOf({ shown, through }), termOf('shown', shown) + termOf('through', through)] as const,
     ),
   ),
 );
 
-/** All terms of some entries, each once. One that is found across two others need not be there itself. */
+/** The beginning of the terms of a block whose entries have a source. */
+export const sourcedMark = '.';
+
+/** All terms of some entries, each once. */
 export function entitiesOf(terms: readonly string[]): string {
+  if (!terms.some((own) => own.startsWith(sourcedMark))) return earlierEntitiesOf(terms);
+  const all = new Set<string>();
+  let repeated: string | undefined;
+  for (const own of terms) {
+    const [, shared = own, unique = ''] = own.split(sourcedMark);
+    if (shared !== repeated) addTerms(all, shared);
+    addTerms(all, unique);
+    repeated = shared;
+  }
+  return sourcedMark + [...all].join('');
+}
+
+function addTerms(all: Set<string>, terms: string): void {
+  for (let at = 0; at < terms.length; at += termCharacters) {
+    all.add(terms.slice(at, at + termCharacters));
+  }
+}
+
+/** A term that is found across two others is not there itself. */
+function earlierEntitiesOf(terms: readonly string[]): string {
   let all = '';
   for (const own of terms) {
     for (let at = 0; at < own.length; at += termCharacters) {

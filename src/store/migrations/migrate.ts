@@ -3,6 +3,7 @@
  * release before go on working ("expand, then contract": docs/growth.md).
  */
 
+import { MovedVaultError, movedServer, movingServer } from '../outgoing-copy.ts';
 import { restoringServer, UnfinishedRestoreError } from '../unfinished-restore.ts';
 import { vault } from './0001-vault.ts';
 import { sessionKeys } from './0002-session-keys.ts';
@@ -15,6 +16,12 @@ import { provenKeyUses } from './0008-proven-key-uses.ts';
 import { countsInStatements } from './0009-counts-in-statements.ts';
 import { dueCalls } from './0010-due-calls.ts';
 import { keyRotations } from './0011-key-rotations.ts';
+import { people } from './0012-people.ts';
+import { pageOrigins } from './0013-page-origins.ts';
+import { egress } from './0014-egress.ts';
+import { movedTenants } from './0015-moved-tenants.ts';
+import { signInMethods } from './0016-sign-in-methods.ts';
+import { logPushes } from './0017-log-pushes.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -40,6 +47,12 @@ export const released: readonly Migration[] = [
   { statements: countsInStatements, oldestServer: 1 },
   { statements: dueCalls, oldestServer: 1 },
   { statements: keyRotations, oldestServer: 1 },
+  { statements: people, oldestServer: 1 },
+  { statements: pageOrigins, oldestServer: 1 },
+  { statements: egress, oldestServer: 1 },
+  { statements: movedTenants, oldestServer: 1 },
+  { statements: signInMethods, oldestServer: 1 },
+  { statements: logPushes, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;
@@ -86,6 +99,8 @@ export function pendingStatements(
 /** Why a server that knows the schema up to a version cannot work with what was found, if it cannot. */
 export function refusalOf(found: SchemaState, known = schemaVersion): Error | undefined {
   if (found.oldestServer === restoringServer) return new UnfinishedRestoreError();
+  if (found.oldestServer === movedServer) return new MovedVaultError({ isOpened: true });
+  if (found.oldestServer === movingServer) return new MovedVaultError({ isOpened: false });
   return found.oldestServer > known ? new DowngradeError(found, known) : undefined;
 }
 

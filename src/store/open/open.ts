@@ -8,10 +8,15 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const epochs = createEpochs();
   if (options.databaseUrl === undefined) {
     const { openSqlite } = await import('../sqlite/engine.ts');
-    return notifyAfterCommit(await openSqlite(options, epochs), epochs);
+    return notifyAfterCommit(epochs, (onCommitEnd) =>
+      openSqlite({ ...options, epochs, onCommitEnd }),
+    );
   }
   const { openPostgres } = await import('../postgres/engine.ts');
-  return notifyAfterCommit(await openPostgres(options.databaseUrl, { ...options, epochs }), epochs);
+  const { databaseUrl } = options;
+  return notifyAfterCommit(epochs, (onCommitEnd) =>
+    openPostgres(databaseUrl, { ...options, epochs, onCommitEnd }),
+  );
 }
 
 /**
@@ -21,8 +26,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 export async function openRestored(options: StoreOptions): Promise<Store> {
   if (options.databaseUrl === undefined) return openStore(options);
   const { openRestoredPostgres } = await import('../postgres/engine.ts');
-  const epochs = createEpochs();
-  return notifyAfterCommit(openRestoredPostgres(options.databaseUrl, options), epochs);
+  const { databaseUrl } = options;
+  return notifyAfterCommit(createEpochs(), (onCommitEnd) =>
+    openRestoredPostgres(databaseUrl, { ...options, onCommitEnd }),
+  );
 }
 
 /** Opens what the process of this thread has opened already. */
@@ -30,8 +37,10 @@ export async function attachStore(options: AttachOptions): Promise<Store> {
   const { databaseUrl, epochs } = options;
   if (databaseUrl === undefined) {
     const { attachSqlite } = await import('../sqlite/engine.ts');
-    return notifyAfterCommit(attachSqlite(options), epochs);
+    return notifyAfterCommit(epochs, (onCommitEnd) => attachSqlite({ ...options, onCommitEnd }));
   }
   const { attachPostgres } = await import('../postgres/engine.ts');
-  return notifyAfterCommit(attachPostgres(databaseUrl, options), epochs);
+  return notifyAfterCommit(epochs, (onCommitEnd) =>
+    attachPostgres(databaseUrl, { ...options, onCommitEnd }),
+  );
 }

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { refusalOf, type SchemaState, schemaVersion, stateOf } from '../migrations/migrate.ts';
+import { MovedVaultError } from '../outgoing-copy.ts';
 import { parsers } from '../postgres/engine.ts';
 import { Servers } from '../postgres/servers.ts';
 import { explainTls } from '../postgres/tls.ts';
@@ -23,10 +24,15 @@ export class NoDatabaseError extends Error {
 /**
  * Opens the database without creating, migrating or altering anything. No root key is needed.
  * @param place `postgres://…`, the file of the embedded engine, or its data directory.
+ * @param isUnfinished the target of a copy, of which servers keep away.
  */
-export async function openReadOnly(place: string): Promise<ReadOnlyStore> {
+export async function openReadOnly(
+  place: string,
+  { isUnfinished = false } = {},
+): Promise<ReadOnlyStore> {
   const store = await openPlace(place);
   try {
+    if (isUnfinished) return store;
     const found = await stateIn(store);
     if (found.version < schemaVersion) {
       throw new NoDatabaseError('An older release wrote this database. Use that release.');
@@ -65,7 +71,8 @@ async function stateIn(store: ReadOnlyStore): Promise<SchemaState> {
   );
   const found = stateOf(row);
   const refusal = refusalOf(found);
-  if (refusal) throw refusal;
+  // What has moved can still be looked at, and compared with its copy.
+  if (refusal && !(refusal instanceof MovedVaultError)) throw refusal;
   return found;
 }
 

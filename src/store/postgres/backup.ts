@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { refusalOf, schemaVersion, selectState, stateOf } from '../migrations/migrate.ts';
 import { BackupError, writeCopy } from '../sqlite/backup.ts';
-import { migrate } from '../sqlite/database.ts';
+import { migrate, withoutIndexes } from '../sqlite/database.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { isDistributed } from './distribution.ts';
 import { Servers } from './servers.ts';
@@ -16,8 +16,6 @@ import { explainTls } from './tls.ts';
 export interface PostgresBackupOptions {
   readonly databaseUrl: string;
   readonly directory: string;
-  /** No server writes meanwhile, so tables that are distributed over several servers have one moment too. */
-  readonly isStill?: boolean;
   /** Called with the number of rows that were copied so far. */
   readonly onRows?: (copied: number) => void;
 }
@@ -41,7 +39,6 @@ export const exactIntegers = {
 export async function backUpPostgres({
   databaseUrl,
   directory,
-  isStill = false,
   onRows,
 }: PostgresBackupOptions): Promise<number> {
   const servers = new Servers(databaseUrl, {
@@ -54,7 +51,7 @@ export async function backUpPostgres({
     });
     try {
       await session.query({ text: 'begin isolation level repeatable read read only' });
-      await requireCopyable(session, isStill);
+      await requireCopyable(session);
       return await writeCopy(directory, (partial) => copyTables(session, partial, onRows));
     } finally {
       await session.close();
@@ -64,12 +61,13 @@ export async function backUpPostgres({
   }
 }
 
-async function requireCopyable(session: Session, isStill: boolean): Promise<void> {
+async function requireCopyable(session: Session): Promise<void> {
   const ask = (text: string) => session.query({ text });
-  if (!isStill && (await isDistributed(ask))) {
+  if (await isDistributed(ask)) {
     throw new BackupError(
-      'The tables are distributed over several servers, which have no common moment to copy. Back up all servers ' +
-        'with citus_create_restore_point and base backups.',
+      'The tables are distributed over several servers, which have no common moment to copy. No backup was made. ' +
+        'Back up all servers with citus_create_restore_point and base backups, or stop the servers of the vault and ' +
+        'copy it with "strongroom database copy" (docs/operate.md).',
     );
   }
   const { rows } = await ask(`select to_regclass('schema_version') is not null as has`);
@@ -109,15 +107,6 @@ async function copyTables(
   }
 }
 
-/** To sort an index at the end is faster than to keep it sorted. @returns the statements that create them again. */
-function withoutIndexes(copy: DatabaseSync): readonly string[] {
-  const rows = copy
-    .prepare("select name, sql from sqlite_master where type = 'index' and sql is not null")
-    .all();
-  for (const { name } of rows) copy.exec(`drop index ${name}`);
-  return rows.map(({ sql }) => String(sql));
-}
-
 async function* copyTable(
   session: Session,
   copy: DatabaseSync,
@@ -126,18 +115,18 @@ async function* copyTable(
   const { columns } = shapes[table];
   const places = columns.map(() => '?').join(', ');
   const insert = copy.prepare(`insert into ${table} (${columns.join(', ')}) values (${places})`);
-  for await (const rows of readTable(session, table)) {
+  for await (const rows of readColumns(session, table, columns)) {
     for (const row of rows) insert.run(...row);
     yield rows.length;
   }
 }
 
-/** All rows of a table in the transaction of the session, with their values in the order of its columns. */
-export async function* readTable(
+/** All rows of a table in the transaction of the session, with the values of these columns. */
+export async function* readColumns(
   session: Session,
   table: Table,
+  columns: readonly string[],
 ): AsyncGenerator<readonly SqlValue[][]> {
-  const { columns } = shapes[table];
   // The embedded engine finds in its own order of rows in which order events wait.
   const order = table === 'events' ? 'order by rowid' : '';
   const text = `declare rows no scroll cursor for select ${columns.join(', ')} from ${table} ${order}`;

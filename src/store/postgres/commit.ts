@@ -125,7 +125,7 @@ export function createPostgresCommitter(
           return commitAdmitted(group, run);
         }
         if (isLockLost(error) && tries < triesMax) continue;
-        if (isOfServer(error)) run.failure = unavailable(error.message, error);
+        if (isOfServer(error)) run.failure = failureOf(error);
         return group.map((change) => outcomeOf(error, change));
       }
     }

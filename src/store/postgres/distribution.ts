@@ -112,17 +112,6 @@ export async function distribute(url: string): Promise<readonly TableDistributio
   }
 }
 
-/** The same where the database has the extension, and nothing elsewhere. */
-export async function distributeWhereCitus(url: string): Promise<void> {
-  const servers = new Servers(url, { application_name: 'strongroom' });
-  try {
-    const { version } = await withSession(servers, distributionFacts);
-    if (version !== undefined) await distributeTables(servers);
-  } finally {
-    await servers.close();
-  }
-}
-
 /** Any number that nothing else on the same database is likely to lock. */
 const distributionLock = 7_476_200_119;
 
@@ -148,6 +137,15 @@ export async function distributeTables(
     await ask('commit');
     return missing;
   });
+}
+
+/** In the transaction of the caller, who has made the tables in it. Nothing where the database has no extension. */
+export async function distributeNewTables(ask: RunSql): Promise<'distributed' | 'on one server'> {
+  const { version, missing } = await distributionFacts(ask);
+  if (version === undefined) return 'on one server';
+  for (const statement of withoutTriggers(missing)) await ask(statement);
+  for (const { statement } of missing) await ask(statement);
+  return 'distributed';
 }
 
 /** Citus distributes no table that has triggers, so it does without those that count stored bytes. */

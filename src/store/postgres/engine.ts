@@ -13,6 +13,7 @@ import {
   selectState,
   stateOf,
 } from '../migrations/migrate.ts';
+import type { OnCommitEnd } from '../notify-after-commit.ts';
 import { postgresBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
@@ -100,9 +101,13 @@ function partOf(threads: number): EngineWidth {
   return { pool, lanes: threads > 2 ? 1 : 2, threads };
 }
 
+interface NotifyingOptions extends StoreOptions {
+  readonly onCommitEnd?: OnCommitEnd;
+}
+
 export async function openPostgres(
   databaseUrl: string,
-  options: StoreOptions & Partial<Pick<AttachOptions, 'epochs'>>,
+  options: NotifyingOptions & Partial<Pick<AttachOptions, 'epochs'>>,
   migrations = released,
 ): Promise<StoreEngine> {
   const servers = new Servers(databaseUrl, connection, options.epochs);
@@ -119,13 +124,16 @@ export async function openPostgres(
 }
 
 /** The engine on another thread of the process that opened it. It creates and migrates nothing. */
-export function attachPostgres(databaseUrl: string, options: AttachOptions): StoreEngine {
+export function attachPostgres(
+  databaseUrl: string,
+  options: AttachOptions & NotifyingOptions,
+): StoreEngine {
   const servers = new Servers(databaseUrl, connection, options.epochs);
   return createEngine(servers, options, partOf(options.threads));
 }
 
 /** The engine on a database that a restore has filled and no server may open yet. It creates and migrates nothing. */
-export function openRestoredPostgres(databaseUrl: string, options: StoreOptions): StoreEngine {
+export function openRestoredPostgres(databaseUrl: string, options: NotifyingOptions): StoreEngine {
   return createEngine(new Servers(databaseUrl, connection), options, whole);
 }
 
@@ -140,7 +148,7 @@ const connection: pg.ClientConfig = {
 
 function createEngine(
   servers: Servers,
-  options: StoreOptions,
+  options: NotifyingOptions & Partial<Pick<AttachOptions, 'epochs'>>,
   { pool: sessionsMax, lanes, threads }: EngineWidth,
   known = schemaVersion,
 ): StoreEngine {
@@ -191,10 +199,11 @@ function createEngine(
     try {
       return await free.commit(...group);
     } finally {
+      options.epochs?.advance('commits');
       committers.push(free);
     }
   };
-  const lane = createLane(lanes, commitGroup, { threads, onGroup: options.onGroup });
+  const lane = createLane(lanes, commitGroup, { ...options, threads });
   const select = async <R>(build: Query<R>): Promise<R[]> => {
     const { sql, parameters } = build(postgresBuilder).compile();
     return readRows(await query(sql, [...parameters], build.statement));

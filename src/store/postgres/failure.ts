@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { VaultError } from '../../base/errors.ts';
 import type { FlatChange, Precondition } from '../change.ts';
+import { moved, movedCode, movedTenantCode } from '../outgoing-copy.ts';
 import { shapes } from '../tables.ts';
 import { unavailable, unstorable } from '../unavailable.ts';
 import {
@@ -73,7 +74,19 @@ export function isWorkerLost(error: unknown): boolean {
 
 /** True for an error that undid the statement and may be about no more than one change of it. */
 export function mayBeOfOne(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && !ofTheServer.test(error.code ?? '');
+  return (
+    error instanceof pg.DatabaseError && !isMoved(error) && !ofTheServer.test(error.code ?? '')
+  );
+}
+
+/** True where the vault was moved to another place: nothing was done. */
+function isMoved(error: pg.DatabaseError): boolean {
+  return error.code === movedCode;
+}
+
+/** The same of a tenant. Changes of others in the group can be done. */
+function isTenantMoved(error: pg.DatabaseError): boolean {
+  return error.code === movedTenantCode;
 }
 
 /** True where another block of the log has the place of one that was to be written: nothing was done. */
@@ -106,6 +119,9 @@ function isStorageQuota(name: string | undefined): boolean {
 export function failureOf(error: unknown): VaultError {
   if (error instanceof VaultError) return error;
   if (!(error instanceof Error)) return unavailable('PostgreSQL failed');
+  if (error instanceof pg.DatabaseError && (isMoved(error) || isTenantMoved(error))) {
+    return moved(error.message, error);
+  }
   if (!(error instanceof pg.DatabaseError) || !ofTheValue.test(codeOf(error) ?? '')) {
     return unavailable(error.message, error);
   }

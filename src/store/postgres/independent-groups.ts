@@ -4,15 +4,16 @@ import { columnsOf, type FlatChange, type RowOperation } from '../change.ts';
 import { type SqlValue, shapes } from '../tables.ts';
 
 /**
- * One statement sees one snapshot, so two changes of the same row cannot share it: the second waits
- * for the next group. Inserts need no such care, a duplicate key fails the group and is sorted out.
+ * One statement sees one snapshot, and removes rows before it inserts any: two changes of the same row cannot share
+ * it, also where one of them makes the row. The second waits for the next group, so that the log tells in which order
+ * they happened. A row that is only made needs no such care: a duplicate key fails the group and is sorted out.
  */
 export function independentGroups(changes: readonly FlatChange[]): FlatChange[][] {
+  const changed = new Set(changes.flatMap(({ operations }) => rowsOf(operations.filter(isChange))));
   const groups: { changes: FlatChange[]; touched: Set<string> }[] = [];
   for (const change of changes) {
-    const touched = change.operations
-      .filter((operation) => operation.action !== 'insert')
-      .map((operation) => `${operation.table} ${JSON.stringify(keyOf(operation))}`);
+    const touched =
+      changed.size === 0 ? [] : rowsOf(change.operations).filter((row) => changed.has(row));
     let group = groups.find((candidate) => touched.every((row) => !candidate.touched.has(row)));
     if (!group) {
       group = { changes: [], touched: new Set() };
@@ -23,6 +24,11 @@ export function independentGroups(changes: readonly FlatChange[]): FlatChange[][
   }
   return groups.map((group) => group.changes);
 }
+
+const isChange = ({ action }: RowOperation) => action !== 'insert';
+
+const rowsOf = (operations: readonly RowOperation[]) =>
+  operations.map((operation) => `${operation.table} ${JSON.stringify(keyOf(operation))}`);
 
 /** The same for each tenant separately. Their statements take turns, so that no tenant waits for a row of another. */
 export function independentGroupsByTenant(changes: readonly FlatChange[]): FlatChange[][] {

@@ -11,7 +11,7 @@ import { RestoreError } from '../restore-error.ts';
 import { batchesOf } from '../sqlite/batches.ts';
 import { unchangingFile } from '../sqlite/database.ts';
 import { kindOf, shapes, type Table } from '../tables.ts';
-import { restoringServer } from '../unfinished-restore.ts';
+import { incomingCopy, restoringServer } from '../unfinished-restore.ts';
 import { arrayTypes } from './array-types.ts';
 import { migrationLock, types } from './engine.ts';
 import { Servers } from './servers.ts';
@@ -29,8 +29,8 @@ export interface PostgresRestoreOptions {
   readonly complete: () => Promise<void>;
 }
 
-/** Any number that other software on the same database is unlikely to lock. */
-const restoreLock = 7_476_200_120;
+/** Any number that other software on the same database is unlikely to lock. A copy of a vault takes it as well. */
+export const restoreLock = 7_476_200_120;
 
 /**
  * Resolves when the database can be served. One that was interrupted leaves a database that is not served, and that
@@ -72,14 +72,20 @@ async function withSession<T>(
 const run = async (session: Session, text: string, values: unknown[] = []) =>
   (await session.query({ text, values })).rows;
 
+/** Runs one statement, and gives its rows. */
+export type RunStatement = (
+  text: string,
+  values?: unknown[],
+) => Promise<readonly Record<string, unknown>[]>;
+
 /** Tables of another application have some of the names too, such as `events`: they are not removed. */
-async function placeOf(session: Session): Promise<'empty' | 'taken' | 'unfinished'> {
+export async function placeOf(ask: RunStatement): Promise<'empty' | 'taken' | 'unfinished'> {
   const names = [...vaultTables, 'schema_version'].map(String);
   const text =
     'select name from unnest($1::text[]) as t (name) where to_regclass(name) is not null';
-  const found = (await run(session, text, [names])).map(({ name }) => name);
+  const found = (await ask(text, [names])).map(({ name }) => name);
   if (!found.includes('schema_version')) return found.length === 0 ? 'empty' : 'taken';
-  const { oldestServer } = stateOf((await run(session, selectState))[0]);
+  const { oldestServer } = stateOf((await ask(selectState))[0]);
   return oldestServer === restoringServer ? 'unfinished' : 'taken';
 }
 
@@ -91,7 +97,7 @@ async function takePlace(session: Session): Promise<void> {
   }
   await run(session, 'begin');
   await run(session, `select pg_advisory_xact_lock(${migrationLock})`);
-  if ((await placeOf(session)) === 'taken') {
+  if ((await placeOf((text, values) => run(session, text, values))) === 'taken') {
     throw new RestoreError(
       'The database is not empty: it has tables with the names of a vault. Name an empty one. Nothing was changed.',
     );
@@ -99,7 +105,7 @@ async function takePlace(session: Session): Promise<void> {
   await run(
     session,
     [
-      `drop table if exists ${[...vaultTables, 'schema_version'].join(', ')}`,
+      dropVault,
       createVersionTable(types),
       `insert into schema_version (version, oldest_server) values (0, ${restoringServer})`,
       'commit',
@@ -108,11 +114,14 @@ async function takePlace(session: Session): Promise<void> {
 }
 
 /** All tables but that of the version. */
-const vaultTables = [...Object.keys(shapes), 'rate_limits'];
+export const vaultTables: readonly string[] = [...Object.keys(shapes), 'rate_limits'];
+
+/** Removes the tables that an interrupted restore or copy left. */
+export const dropVault = `drop table if exists ${[...vaultTables, 'schema_version', incomingCopy].join(', ')}`;
 
 async function dropTables(session: Session): Promise<void> {
   await run(session, 'rollback');
-  await run(session, `drop table if exists ${[...vaultTables, 'schema_version'].join(', ')}`);
+  await run(session, dropVault);
 }
 
 /** In one transaction: a crash leaves no row. */
@@ -127,7 +136,7 @@ async function writeRows(
     await run(session, 'begin');
     const none = { version: 0, oldestServer: 0 };
     await run(session, pendingStatements(none, types, known).join('; '));
-    const indexes = await withoutIndexes(session);
+    const indexes = await withoutIndexes((text, values) => run(session, text, values));
     let rows = 0;
     for (const table of tablesOf(source)) {
       await run(session, `alter table ${table} disable trigger user`);
@@ -161,16 +170,15 @@ function tablesOf(source: DatabaseSync): readonly Table[] {
 }
 
 /** To sort an index at the end is faster than to keep it sorted. @returns the statements that create them again. */
-async function withoutIndexes(session: Session): Promise<readonly string[]> {
-  const rows = await run(
-    session,
+export async function withoutIndexes(ask: RunStatement): Promise<readonly string[]> {
+  const rows = await ask(
     `select c.oid::regclass::text as name, pg_get_indexdef(c.oid) as definition
       from pg_index i join pg_class c on c.oid = i.indexrelid
       where i.indrelid = any($1::regclass[]) and not exists (
         select 1 from pg_constraint k where k.conindid = c.oid)`,
     [vaultTables.map(String)],
   );
-  for (const { name } of rows) await run(session, `drop index ${name}`);
+  for (const { name } of rows) await ask(`drop index ${name}`);
   return rows.map(({ definition }) => String(definition));
 }
 

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { Instant } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
+import { sourcedMark } from '../log-chain/block.ts';
 import { isSafeRow, safeInteger } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Row } from '../tables.ts';
@@ -19,6 +20,8 @@ export interface BlockSearch {
   readonly endBy: Instant | undefined;
   /** All of them are among the terms of the block. */
   readonly terms: readonly string[];
+  /** These as well, unless an earlier release wrote the block, which has no such terms. */
+  readonly laterTerms: readonly string[];
   /** Continues after this block. */
   readonly after: BlockPosition | undefined;
   readonly limit: number;
@@ -54,7 +57,7 @@ export function alteredBlocks(tenant: TenantId, limit: number): Query<AlteredBlo
 
 /** Newest first, by when they end. */
 export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
-  const { tenant, from, to, endBy, terms, after, limit } = search;
+  const { tenant, from, to, endBy, terms, laterTerms, after, limit } = search;
   return (db) => {
     let select = db
       .selectFrom('logs')
@@ -71,6 +74,11 @@ export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
     // No percent sign is in a term. An underscore, which stands for any character, finds more, and so does
     // the engine that takes no notice of case: what is found is looked through anyway.
     for (const term of terms) select = select.where('entities', 'like', `%${term}%`);
+    for (const term of laterTerms) {
+      select = select.where((eb) =>
+        eb.or([eb('entities', 'like', `%${term}%`), eb('entities', 'not like', `${sourcedMark}%`)]),
+      );
+    }
     if (after === undefined) return select;
     const { last_at, stream_id, first_seq } = after;
     // The index knows times, so the time is said apart from the place.

@@ -1,11 +1,11 @@
 /** Queries about sessions. */
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { Instant } from '../../base/clock.ts';
-import type { SessionId, TenantId } from '../../base/ids.ts';
+import type { KeyId, SessionId, TenantId } from '../../base/ids.ts';
 import { isSafe, readableColumns } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Unproven } from '../stored-row.ts';
-import type { DatabaseSchema } from '../tables.ts';
+import type { DatabaseSchema, Row } from '../tables.ts';
 
 /** The session of that nonce, whether or not it has expired. */
 export function sessionWithNonce(tenant: TenantId, nonceHash: string): Query<Unproven<'sessions'>> {
@@ -100,3 +100,50 @@ function isLive(eb: Sessions, { tenant, now }: LiveSessions) {
 }
 
 type SessionKey = 'created_by_key' | 'authorized_by_key';
+
+/** The tenants that have sessions, also ended ones. */
+export const tenantsWithSessions: Query<Pick<Row<'sessions'>, 'tenant_id'>> = (db) =>
+  db.selectFrom('sessions').select('tenant_id').distinct().orderBy('tenant_id');
+
+/** Some sessions of a tenant, whether or not they have ended. */
+export function someSessions(
+  tenant: TenantId,
+  limit: number,
+): Query<Pick<Row<'sessions'>, 'tenant_id' | 'session_id' | 'version'>> {
+  return (db) =>
+    db
+      .selectFrom('sessions')
+      .select(['tenant_id', 'session_id', 'version'])
+      .where('tenant_id', '=', tenant)
+      .orderBy('session_id')
+      .limit(limit);
+}
+
+/** The keys of those sessions. */
+export function keysOfSessions(
+  tenant: TenantId,
+  sessions: readonly SessionId[],
+): Query<Pick<Row<'api_keys'>, 'key_hash' | 'version' | 'key_id'>> {
+  return (db) =>
+    db
+      .selectFrom('api_keys')
+      .select(['key_hash', 'version', 'key_id'])
+      .where('tenant_id', '=', tenant)
+      .where('session_id', 'in', sessions);
+}
+
+/** Sessions that have not expired and that a key opened or authorized. They end with it. */
+export function sessionsOfKey({
+  tenant,
+  key,
+  now,
+}: LiveSessions & { readonly key: KeyId }): Query<Pick<Row<'sessions'>, 'session_id'>> {
+  return (db) =>
+    db
+      .selectFrom('sessions')
+      .select('session_id')
+      .where('tenant_id', '=', tenant)
+      .where('expires_at', '>', now)
+      .where((eb) => eb.or([eb('created_by_key', '=', key), eb('authorized_by_key', '=', key)]))
+      .orderBy('session_id');
+}

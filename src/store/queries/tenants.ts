@@ -72,19 +72,17 @@ export interface AgedKeys {
 }
 
 /**
- * Tenants that were created before an instant and have had no rotation of these kinds since, the oldest first. The
- * inner query stands by itself, because Citus cannot look into a spread table for each row of one that is copied.
+ * Tenants that were created before an instant and have had no rotation of these kinds since, the oldest first. Rows of
+ * rotations say so, which carry no proof. The inner query stands by itself, because Citus cannot look into a spread
+ * table for each row of one that is copied.
  */
-export function tenantsWithAgedKeys({
-  since,
-  kinds,
-  limit,
-}: AgedKeys): Query<Pick<Row<'tenants'>, 'tenant_id'>> {
+export function tenantsWithAgedKeys({ since, kinds, limit }: AgedKeys): Query<Unproven<'tenants'>> {
   return (db) =>
     db
       .selectFrom('tenants')
-      .select('tenant_id')
+      .selectAll()
       .where('deleted_at', 'is', null)
+      .where('away_until', 'is', null)
       .where('created_at', '<=', since)
       .where('tenant_id', 'not in', ({ selectFrom }) =>
         selectFrom('key_rotations')

@@ -9,6 +9,10 @@ const pairPrefix = 'webhooks.v';
 export const allVaultKeys: Query<Row<'vault_keys'>> = (db) =>
   db.selectFrom('vault_keys').selectAll().orderBy('name');
 
+export function vaultKeyNamed(name: string): Query<Row<'vault_keys'>> {
+  return (db) => db.selectFrom('vault_keys').selectAll().where('name', '=', name);
+}
+
 /** All but the pairs that sign webhooks: there are few of them. */
 export const rootVaultKeys: Query<Row<'vault_keys'>> = (db) =>
   db

@@ -2,8 +2,18 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { systemCodeOf } from '../../base/errors.ts';
+import { refusalOf, selectState, stateOf } from '../migrations/migrate.ts';
+import {
+  journalPrefix,
+  MovedVaultError,
+  notePrefix,
+  outgoingCopy,
+  refusalPrefix,
+} from '../outgoing-copy.ts';
 import { makePrivateDirectory } from '../private-directory.ts';
 import { busyTimeoutMs, databaseFile } from './database.ts';
+import { isFull } from './failure.ts';
 
 /** The copy was not made. What was there before is as it was. */
 export class BackupError extends Error {
@@ -59,6 +69,10 @@ export async function writeCopy<T>(
     for (const suffix of ['', '-journal', '-wal', '-shm']) {
       rmSync(`${partial}${suffix}`, { force: true });
     }
+    if (isFull(error) || systemCodeOf(error) === 'ENOSPC') {
+      const message = `The disk of ${directory} is full. No backup was made, and nothing of it is left there.`;
+      throw new BackupError(message, { cause: error });
+    }
     throw error;
   }
 }
@@ -87,7 +101,7 @@ async function copyPages({ source, partial, onPart }: Copying): Promise<number> 
     // Without a snapshot SQLite begins again whenever another connection has committed, so that the copy of a busy
     // vault would never end.
     reader.exec('begin');
-    reader.prepare('select version from schema_version').get();
+    requireNotMoved(reader);
     return await backup(reader, partial, {
       rate: pagesAtOnce,
       progress: ({ totalPages, remainingPages }) => {
@@ -99,10 +113,18 @@ async function copyPages({ source, partial, onPart }: Copying): Promise<number> 
   }
 }
 
+/** A backup of a vault that goes on elsewhere would be a second one from the same moment. @throws MovedVaultError */
+function requireNotMoved(reader: DatabaseSync): void {
+  const refusal = refusalOf(stateOf(reader.prepare(selectState).get()));
+  if (refusal instanceof MovedVaultError) throw refusal;
+}
+
 /** Finds pages that the disk has damaged, in time: while an older backup still exists. */
 function checkPages(partial: string): void {
   const copy = new DatabaseSync(partial);
   try {
+    // A backup is not the source of a copy that was under way.
+    removeCopyNotes(copy);
     // Readers of a copy in another mode create files next to it.
     copy.exec('pragma journal_mode = delete');
     const row = copy.prepare('pragma quick_check(1)').get();
@@ -110,6 +132,23 @@ function checkPages(partial: string): void {
     throw new BackupError('The database is damaged, so no backup was written. Keep the last one.');
   } finally {
     copy.close();
+  }
+}
+
+function removeCopyNotes(copy: DatabaseSync): void {
+  const objects = copy
+    .prepare(
+      "select type, name from sqlite_schema where type in ('trigger', 'table') order by type desc",
+    )
+    .all()
+    .map(({ type, name }) => ({ type: String(type), name: String(name) }));
+  for (const { type, name } of objects) {
+    const isOfCopy =
+      type === 'table'
+        ? name === outgoingCopy || name.startsWith(journalPrefix)
+        : // That a tenant has moved is in its row, too.
+          name.startsWith(notePrefix) || name.startsWith(refusalPrefix);
+    if (isOfCopy) copy.exec(`drop ${type} "${name.replaceAll('"', '""')}"`);
   }
 }
 

@@ -31,11 +31,19 @@ const primaryCode = 0xff;
 /**
  * Locks the directory for as long as this process lives. The lock is on a file of its own, so commands still
  * read and write the database. It is SQLite's, because Node has no lock of its own on files.
- * @throws DirectoryLockedError when a server has it.
+ * @throws DirectoryLockedError when a server has it, or what `refuse` throws then.
  */
-export function lockDirectory(dataDir: string): DirectoryLock {
+export function lockDirectory(dataDir: string, refuse?: () => never): DirectoryLock {
+  const lock = lockFile(dataDir, 'strongroom.lock');
+  if (lock !== undefined) return lock;
+  refuse?.();
+  throw new DirectoryLockedError(dataDir);
+}
+
+/** The same with a file of that name in the directory; `undefined` when another process has it. */
+export function lockFile(dataDir: string, name: string): DirectoryLock | undefined {
   makePrivateDirectory(dataDir);
-  const file = join(dataDir, 'strongroom.lock');
+  const file = join(dataDir, name);
   const database = new DatabaseSync(file, { timeout: waitMs });
   try {
     chmodSync(file, 0o600);
@@ -44,9 +52,17 @@ export function lockDirectory(dataDir: string): DirectoryLock {
     return { isHeld: true, release: () => database.close() };
   } catch (error) {
     database.close();
-    const code = Number((error as { readonly errcode?: unknown }).errcode);
-    if ((code & primaryCode) === busy) throw new DirectoryLockedError(dataDir);
-    if (Number.isNaN(code)) throw error;
+    if (isBusy(error)) return undefined;
+    if (Number.isNaN(codeOf(error))) throw error;
     return { isHeld: false, release: () => undefined };
   }
+}
+
+/** SQLITE_BUSY: another connection has the lock. */
+export function isBusy(error: unknown): boolean {
+  return (codeOf(error) & primaryCode) === busy;
+}
+
+function codeOf(error: unknown): number {
+  return Number((error as { readonly errcode?: unknown }).errcode);
 }

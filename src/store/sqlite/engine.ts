@@ -5,6 +5,8 @@ import type { OnGroup } from '../../base/telemetry/store-work.ts';
 import type { CommitOutcome } from '../change.ts';
 import { type CommitGroup, createLane } from '../commit/lane.ts';
 import { memoryLimiter } from '../limiter.ts';
+import type { OnCommitEnd } from '../notify-after-commit.ts';
+import { moved } from '../outgoing-copy.ts';
 import { sqliteBuilder } from '../query-builder.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { namedRowReader, nonKeyColumns, rowReader, storedKey } from '../stored-form.ts';
@@ -30,13 +32,17 @@ interface WriterAccess extends Pick<Writer, 'commit' | 'probe' | 'scrub' | 'clos
   readonly epochs: Epochs;
   readonly threads: number;
   readonly onGroup: OnGroup | undefined;
+  readonly onCommitEnd: OnCommitEnd;
   readonly limiter: StoreEngine['limiter'];
 }
 
-export async function openSqlite(options: StoreOptions, epochs: Epochs): Promise<StoreEngine> {
-  const { dataDir, onGroup } = options;
-  const writer = await startWriter({ ...options, epochs });
-  const access = { ...writer, dataDir, epochs, threads: 1, onGroup, limiter: memoryLimiter };
+export async function openSqlite(
+  options: StoreOptions & Pick<WriterAccess, 'epochs' | 'onCommitEnd'>,
+): Promise<StoreEngine> {
+  const { dataDir, epochs, onGroup, onCommitEnd } = options;
+  const writer = await startWriter(options);
+  const own = { dataDir, epochs, threads: 1, onGroup, onCommitEnd, limiter: memoryLimiter };
+  const access = { ...writer, ...own };
   return { ...createEngine(access), writerPort: writer.port };
 }
 
@@ -46,8 +52,9 @@ export function attachSqlite({
   epochs,
   threads,
   onGroup,
+  onCommitEnd,
   owner,
-}: AttachOptions): StoreEngine {
+}: AttachOptions & Pick<WriterAccess, 'onCommitEnd'>): StoreEngine {
   let line: Promise<WriterLine> | undefined;
 
   /** A line that ended is opened again for the next group. */
@@ -66,6 +73,7 @@ export function attachSqlite({
     epochs,
     threads,
     onGroup,
+    onCommitEnd,
     limiter: owner.limiter,
     commit: async (group) => (await (line ?? open())).commit(group),
     probe: owner.ping,
@@ -80,13 +88,14 @@ function createEngine({
   threads,
   limiter,
   onGroup,
+  onCommitEnd,
   ...writer
 }: WriterAccess): StoreEngine {
   const reader = openReader(dataDir);
   const snapshots = createSnapshots(reader, () => epochs.now('commits'));
   const commitGroup: CommitGroup = async (changes, giveUpAt) =>
     (await writer.commit({ changes, giveUpAt })).map(toOutcome);
-  const lane = createLane(groupsInFlight, commitGroup, { threads, onGroup });
+  const lane = createLane(groupsInFlight, commitGroup, { threads, onGroup, onCommitEnd });
   const rowsBy = createStatementCache(reader);
   const scanner = createScanner(dataDir);
   const rowOf = createRowLookup(reader);
@@ -189,6 +198,7 @@ function createStatementCache(database: DatabaseSync): (sql: string) => ReadRows
 function toOutcome(outcome: WireOutcome): CommitOutcome | Error {
   if (outcome.unavailable !== undefined) return unavailable(outcome.unavailable);
   if (outcome.unstorable !== undefined) return unstorable(outcome.unstorable);
+  if (outcome.moved !== undefined) return moved(outcome.moved);
   if (outcome.isShort) return insufficientStorage();
   return outcome.conflict === undefined ? {} : { conflict: outcome.conflict };
 }

@@ -1,5 +1,6 @@
 /** Translates an error of SQLite: the precondition that did not hold, or the caller's error. */
 import type { Precondition } from '../change.ts';
+import { movedTextIn } from '../outgoing-copy.ts';
 import { shapes, type Table } from '../tables.ts';
 import type { WireOutcome } from './wire.ts';
 
@@ -29,12 +30,19 @@ export function isFull(error: unknown): boolean {
   return (Number((error as { errcode?: number }).errcode) & 0xff) === 13;
 }
 
+/** What the database says where the vault was moved to another place: nothing was done. */
+export function movedIn(error: unknown): string | undefined {
+  return movedTextIn(describe(error));
+}
+
 const ofTheValue = new Set([18, 19, 20, 25]); // SQLITE_TOOBIG, _CONSTRAINT, _MISMATCH, _RANGE
 
 /** An error that is not from SQLite is a mistake of ours, and its message may quote a value. */
 export function failureOf(error: unknown): WireOutcome {
   const { errcode, code } = error as { errcode?: number; code?: string };
   if (errcode === undefined) return { unstorable: code ?? 'the writer failed' };
+  const moved = movedIn(error);
+  if (moved !== undefined) return { moved };
   return ofTheValue.has(errcode & 0xff)
     ? { unstorable: describe(error) }
     : { unavailable: describe(error) };

@@ -10,11 +10,13 @@ import {
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
+import { systemCodeOf } from '../../base/errors.ts';
 import { makePrivateDirectory } from '../private-directory.ts';
 import { RestoreError } from '../restore-error.ts';
 import { syncFile } from './backup.ts';
 import { databaseFile, stagingDirectory } from './database.ts';
 import { lockDirectory } from './directory-lock.ts';
+import { isFull } from './failure.ts';
 
 export interface SqliteRestoreOptions {
   readonly dataDir: string;
@@ -30,7 +32,7 @@ export interface SqliteRestoreOptions {
 /**
  * Resolves when the data directory can be served. One that was interrupted leaves a directory that is not served, and
  * that the next call empties first.
- * @throws RestoreError when the directory has a database; nothing has changed then.
+ * @throws RestoreError when the directory has a database, or its disk is full; nothing has changed then.
  * @throws DirectoryLockedError when a server or another restore has the directory.
  */
 export async function restoreSqlite({
@@ -59,6 +61,10 @@ export async function restoreSqlite({
       syncFile(staged);
       linkSync(staged, target);
       syncFile(dirname(target));
+    } catch (error) {
+      if (!isFull(error) && systemCodeOf(error) !== 'ENOSPC') throw error;
+      const message = `The disk of ${dataDir} is full. Nothing was restored, and the place is empty again.`;
+      throw new RestoreError(message, { cause: error });
     } finally {
       // After the link nothing of it is needed, and before it the place is empty again.
       rmSync(staging, { recursive: true, force: true });
@@ -74,7 +80,7 @@ function refuseTaken(target: string): void {
 }
 
 /** What was committed is in the file itself then, so that the link is all of it. */
-function withoutLog(staged: string): void {
+export function withoutLog(staged: string): void {
   const database = new DatabaseSync(staged);
   try {
     database.exec('pragma wal_checkpoint(truncate)');

@@ -4,11 +4,14 @@ import type { DatabaseSync } from 'node:sqlite';
 import { databaseFile } from './database.ts';
 import { freeBytesFloor } from './free-space.ts';
 
-/** While room is short the write-ahead log is emptied when it has grown by that. */
-const walBytesMax = 2 ** 20;
+/** While room is short the write-ahead log is emptied when it has grown by that, or by this part of the floor. */
+const walMax = { bytes: 2 ** 20, ofFloor: 0.25 } as const;
 /** A checkpoint reads and writes much, so that a full disk is no reason for more than one in this time. */
 const checkpointEveryMs = 20;
-/** Reading writes to the log and may take the last room as well, so commits look, but not more often than that. */
+/**
+ * Reading writes to the log and may take the last room as well, so commits look, but not more often than that while
+ * there is room. Once there is none, every commit looks: deletions of 20 ms can fill megabytes of the write-ahead log.
+ */
 const lookEveryMs = 20;
 /** Once room is short it is short until there is clearly more, not with every page that is given back. */
 const recovered = 1.1;
@@ -18,8 +21,11 @@ export interface Room {
   isShort(): boolean;
   /** After each commit, outside of transactions: keeps the write-ahead log small while room is short. */
   tidy(): void;
-  /** Moves the write-ahead log into the database and gives its space back, as far as that is possible now. */
-  giveBack(): void;
+  /**
+   * Moves the write-ahead log into the database and gives its space back, as far as that is possible now.
+   * @returns false if readers prevent it, for whom it has waited a while.
+   */
+  giveBack(): boolean;
 }
 
 interface RoomOptions {
@@ -36,6 +42,9 @@ export function createRoom(database: DatabaseSync, { dataDir, freeBytesMin }: Ro
   const freePages = database.prepare('pragma freelist_count');
   const pageSize = database.prepare('pragma page_size');
   let wasShort = false;
+  let wasTight = false;
+  /** Readers kept the last checkpoint from emptying the write-ahead log. */
+  let isHeld = false;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let givenBackAt = Number.NEGATIVE_INFINITY;
 
@@ -61,13 +70,17 @@ export function createRoom(database: DatabaseSync, { dataDir, freeBytesMin }: Ro
     return free >= floor / 4 + walBytes() && free + unused >= floor + walBytes();
   }
 
-  function giveBack(): void {
-    givenBackAt = performance.now();
+  function giveBack(): boolean {
+    isHeld = false;
     try {
-      database.exec('pragma busy_timeout = 250; pragma wal_checkpoint(truncate)');
+      database.exec('pragma busy_timeout = 250');
+      isHeld = database.prepare('pragma wal_checkpoint(truncate)').get()?.['busy'] !== 0;
     } catch {
       // The disk has not even room for that; what comes next says so.
     }
+    // It may have waited for readers all that time.
+    givenBackAt = performance.now();
+    return !isHeld;
   }
 
   function isShort(): boolean {
@@ -86,10 +99,14 @@ export function createRoom(database: DatabaseSync, { dataDir, freeBytesMin }: Ro
   /** The write-ahead log may not even grow to the size at which SQLite empties it by itself. */
   function tidy(): void {
     const now = performance.now();
-    if (now - lookedAt < lookEveryMs) return;
+    if (!wasTight && now - lookedAt < lookEveryMs) return;
     lookedAt = now;
     try {
-      if (!hasRoom() && walBytes() > walBytesMax && mayGiveBack()) giveBack();
+      const { free, floor } = measured();
+      const wal = walBytes();
+      wasTight = free < floor + wal;
+      const isLarge = wal > Math.min(walMax.bytes, walMax.ofFloor * floor);
+      if (wasTight && isLarge && (!isHeld || mayGiveBack())) giveBack();
     } catch {
       // What cannot be looked at is found by writing.
     }

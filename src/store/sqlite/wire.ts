@@ -2,13 +2,19 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { FlatChange, Precondition } from '../change.ts';
 import type { Prover } from '../log-chain/proof.ts';
+import { movedTexts } from '../outgoing-copy.ts';
 import { uncertain } from '../unavailable.ts';
 import { packGroup, type WireGroup } from './packed-group.ts';
 
 /** The outcomes of a group: one for each change that writes rows, and one for all others together. */
 export type WireReply =
   | 'done'
-  | { readonly outcomes: readonly WireOutcome[]; readonly notes: WireOutcome };
+  | { readonly outcomes: readonly WireOutcome[]; readonly notes: NotesOutcome };
+
+export interface NotesOutcome extends WireOutcome {
+  /** Of these, which were moved to another vault, nothing was done. */
+  readonly movedTenants?: ReadonlySet<string>;
+}
 
 export interface WireOutcome {
   readonly conflict?: Precondition;
@@ -16,6 +22,8 @@ export interface WireOutcome {
   readonly unavailable?: string;
   /** It would grow while the disk is nearly full. */
   readonly isShort?: true;
+  /** The vault was moved to another place; the text says whether that is open. */
+  readonly moved?: string;
   /** The engine never will. */
   readonly unstorable?: string;
 }
@@ -71,9 +79,12 @@ const done: WireOutcome = {};
 function outcomesOf(changes: readonly FlatChange[], reply: WireReply): readonly WireOutcome[] {
   if (reply === 'done') return changes.map(() => done);
   let written = 0;
-  return changes.map((change) =>
-    writesRows(change) ? (reply.outcomes[written++] ?? reply.notes) : reply.notes,
-  );
+  return changes.map((change) => {
+    if (writesRows(change)) return reply.outcomes[written++] ?? reply.notes;
+    const [entry] = change.entries;
+    const isMoved = entry && reply.notes.movedTenants?.has(entry.tenant_id);
+    return isMoved ? { moved: movedTexts.tenant } : reply.notes;
+  });
 }
 
 function writesRows({ operations }: FlatChange): boolean {

@@ -8,16 +8,19 @@ import { createThreadRpc, type ThreadRpc } from '../../base/thread-rpc.ts';
 import { amendedParts, isPartialUpdate } from '../amendments.ts';
 import { columnsOf, type FlatChange, type Precondition, type RowOperation } from '../change.ts';
 import { expired, monotonicMs } from '../commit/queue.ts';
+import type { WrittenEntry } from '../log-chain/block.ts';
 import { chainBlock, type LogBlock } from '../log-chain/block.ts';
 import { type Continuation, LogChain } from '../log-chain/chain.ts';
 import type { ChainedEntry } from '../log-chain/entries.ts';
+import { refusalOf, selectState, stateOf } from '../migrations/migrate.ts';
 import { isCounted } from '../migrations/stored-sizes.ts';
+import { movedTexts, outgoingCopy } from '../outgoing-copy.ts';
 import type { StoreHealth } from '../store.ts';
 import { storedValues } from '../stored-form.ts';
 import { type AnyRow, type SqlValue, shapes, type Table } from '../tables.ts';
 import { createByteCount } from './byte-count.ts';
 import { busyTimeoutMs, openWriter } from './database.ts';
-import { describe, failureOf, isFull, preconditionOf } from './failure.ts';
+import { describe, failureOf, isFull, movedIn, preconditionOf } from './failure.ts';
 import type { WireGroup } from './packed-group.ts';
 import { servePorts } from './ports.ts';
 import { createRoom, type Room } from './room.ts';
@@ -228,29 +231,108 @@ function createCommitter(
     }
   }
 
-  /** Once more where the disk was full: the write-ahead log may hold room that can be given back. */
-  function commitWithRoom(group: WireGroup): Committed {
-    try {
-      return commitAnywhere(group);
-    } catch (error) {
-      if (!isFull(error)) throw error;
-      if (database.isTransaction) database.exec('rollback');
-      room.giveBack();
-      return commitAnywhere(group);
+  /**
+   * Undefined where the disk is full. What the write-ahead log held is given back by then: as long as readers prevent
+   * that, the group is tried again until it has waited too long.
+   */
+  function commitIfRoom(group: WireGroup): Committed | undefined {
+    for (;;) {
+      try {
+        return commitAnywhere(group);
+      } catch (error) {
+        if (database.isTransaction) database.exec('rollback');
+        const moved = movedIn(error);
+        if (moved === movedTexts.tenant) return withoutMoved(group);
+        if (moved !== undefined) return failed(group, { moved });
+        if (!isFull(error)) return failed(group, { unavailable: describe(error) });
+        if (room.giveBack()) return undefined;
+      }
     }
   }
 
-  return (group: WireGroup): Committed => {
-    try {
-      return commitWithRoom(group);
-    } catch (error) {
-      if (database.isTransaction) database.exec('rollback');
-      const notes = { unavailable: describe(error) };
-      return { reply: { outcomes: group.changes.map(() => notes), notes }, entries: [] };
+  /** Commits what is of other tenants than those that were moved to another vault. */
+  function withoutMoved(group: WireGroup): Committed | undefined {
+    const gone = movedTenants(database);
+    const isGone = ({ tenant_id }: WrittenEntry) => gone.has(tenant_id);
+    const changes = group.changes.filter(({ entries }) => !entries.some(isGone));
+    const notes = group.notes.filter((note) => !isGone(note));
+    const moved = { moved: movedTexts.tenant };
+    if (changes.length + notes.length === group.changes.length + group.notes.length) {
+      return failed(group, moved);
     }
-  };
+    const committed = commitIfRoom({ ...group, changes, notes });
+    if (committed === undefined) return undefined;
+    const { reply } = committed;
+    const outcomes = reply === 'done' ? [] : reply.outcomes;
+    const outcomeOf = (change: FlatChange) => outcomes[changes.indexOf(change)] ?? {};
+    return {
+      ...committed,
+      reply: {
+        outcomes: group.changes.map((one) => (changes.includes(one) ? outcomeOf(one) : moved)),
+        notes: { ...(reply !== 'done' && reply.notes), movedTenants: gone },
+      },
+    };
+  }
+
+  /**
+   * Deleting takes room in the write-ahead log before it gives any back. Where that is too much for a whole group, its
+   * parts are committed one after another, so that one large deletion does not fail those of others, or their reads.
+   */
+  function commitWithRoom(group: WireGroup): Committed {
+    const whole = commitIfRoom(group);
+    if (whole) return whole;
+    const parts = partsOf(group);
+    if (parts) return joined(parts.map((part) => ({ part, ...commitWithRoom(part) })));
+    return commitIfRoom(group) ?? withoutRoom(group);
+  }
+
+  return commitWithRoom;
 }
 
+function movedTenants(database: DatabaseSync): ReadonlySet<string> {
+  const rows = database
+    .prepare(
+      `select tenant from ${outgoingCopy} where tenant is not null and stopped_at is not null`,
+    )
+    .all();
+  return new Set(rows.map(({ tenant }) => String(tenant)));
+}
+
+/** Two groups in place of one, unless it has a single change. Reads come first. */
+function partsOf(group: WireGroup): readonly WireGroup[] | undefined {
+  const { changes, notes } = group;
+  if (changes.length === 0 || (changes.length === 1 && notes.length === 0)) return undefined;
+  const half = changes.length >> 1;
+  return [
+    { ...group, changes: changes.slice(0, half) },
+    { ...group, changes: changes.slice(half), notes: [] },
+  ];
+}
+
+/** Nothing of it was done. */
+function failed({ changes }: WireGroup, outcome: WireOutcome): Committed {
+  return { reply: { outcomes: changes.map(() => outcome), notes: outcome }, entries: [] };
+}
+
+function withoutRoom({ changes }: WireGroup): Committed {
+  const full = { unavailable: 'the disk is full' };
+  const outcomes = changes.map(({ grows }) => (grows ? { isShort: true as const } : full));
+  return { reply: { outcomes, notes: full }, entries: [] };
+}
+
+/** What came of the parts of a group, the first of which has its reads. */
+function joined(parts: readonly (Committed & { readonly part: WireGroup })[]): Committed {
+  const first = parts[0]?.reply;
+  return {
+    reply: {
+      outcomes: parts.flatMap(({ part, reply }) =>
+        reply === 'done' ? part.changes.map(() => ({})) : reply.outcomes,
+      ),
+      notes: first === undefined || first === 'done' ? {} : first.notes,
+    },
+    entries: parts.flatMap(({ entries }) => entries),
+  };
+}
 /** The outcomes of all changes, where those that grow were refused and the others applied. */
 function withRefused(
   changes: readonly FlatChange[],
@@ -279,6 +361,8 @@ const probeSql = `
 function probe(database: DatabaseSync, room: Room): StoreHealth {
   try {
     const isShort = room.isShort();
+    const refusal = refusalOf(stateOf(database.prepare(selectState).get()));
+    if (refusal) throw refusal;
     database.exec(probeSql);
     return { isShort };
   } catch (error) {

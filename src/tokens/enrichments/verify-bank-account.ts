@@ -59,21 +59,20 @@ export function verifyBankAccount(
     const subject = { id: row.token_id, container: row.container };
     const grant = decide(caller.policy, 'token:use', subject);
     if (!grant) {
-      return refuse(caller, now, { entity: 'token', id: row.token_id, permission: 'token:use' });
+      return refuse(caller, now, { entity: 'token', ...subject, permission: 'token:use' });
     }
     const data = openData(openerFor(caller, grant), row, now);
     const routing = request.routing_number ?? undefined;
-    if (contradicts(row, data, routing)) return wrongRouting(caller, now, row.token_id);
+    if (contradicts(row, data, routing)) return wrongRouting(caller, now, subject);
     const account = { country, ...numbersOf(row, data, routing) };
     const verification = await tools.verifyAccount({
       tenant: caller.tenant,
       account,
       trace: caller.origin.trace,
     });
-    const outcome = (verdict: AccountVerdict) =>
-      outcomeOf(tools, caller, { id: row.token_id, verdict });
+    const outcome = (verdict: AccountVerdict) => outcomeOf(tools, caller, { subject, verdict });
     if (!('request' in verification)) return outcome(verification);
-    const sent = { entity: 'token', id: row.token_id, operation: 'use bank service' } as const;
+    const sent = { entity: 'token', ...subject, operation: 'use bank service' } as const;
     return {
       change: { entries: [entryOf(caller, now, sent)] },
       reachOut: async () => {
@@ -84,17 +83,22 @@ export function verifyBankAccount(
   };
 }
 
-interface VerifiedAccount {
+interface TokenPlace {
   readonly id: string;
+  readonly container: string;
+}
+
+interface VerifiedAccount {
+  readonly subject: TokenPlace;
   readonly verdict: AccountVerdict;
 }
 
 function outcomeOf(
   tools: BankVerifying,
   caller: Caller,
-  { id, verdict }: VerifiedAccount,
+  { subject, verdict }: VerifiedAccount,
 ): CompletedOperation | Refused {
-  const fact = { entity: 'token', id, operation: 'verify' } as const;
+  const fact = { entity: 'token', ...subject, operation: 'verify' } as const;
   const now = tools.clock.now();
   if (verdict.status === undefined) {
     tools.onNoResponse(caller, verdict.failure);
@@ -117,10 +121,12 @@ function unknownToken(caller: Caller, now: Instant): Refused {
 }
 
 /** The response distinguishes a right routing number from a wrong one, so guesses are logged. */
-function wrongRouting(caller: Caller, now: Instant, id: string): Refused {
+function wrongRouting(caller: Caller, now: Instant, subject: TokenPlace): Refused {
   const form = 'must be left out for a token of type bank, which has its own';
   return {
-    change: { entries: [failureOf(caller, now, { entity: 'token', id, operation: 'use' })] },
+    change: {
+      entries: [failureOf(caller, now, { entity: 'token', ...subject, operation: 'use' })],
+    },
     refusal: invalid('routing_number', form),
   };
 }

@@ -22,6 +22,7 @@ import type { Shown } from '../../store/log-chain/disclosure.ts';
 import type { SealedTable, SmallRow } from '../../store/queries/small-rows.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../contents/contents.ts';
+import { containerIn } from '../contents/read-entry.ts';
 import { sealedData } from '../contents/sealed-row.ts';
 import { shownAs, shownData, viewToken } from '../contents/view.ts';
 import { containersOfIntent, sealedIntent, viewTokenIntent } from '../intents/row.ts';
@@ -43,6 +44,11 @@ export interface ReferenceTarget {
   /** The data as the caller may see it, `undefined` where it may not; the whole as an object. */
   readonly data: () => Json | undefined;
   readonly whole: () => Json;
+}
+
+/** The target as log entries name it. */
+export function placeOf({ entity, id, row }: Pick<ReferenceTarget, 'entity' | 'id' | 'row'>) {
+  return { entity, id, container: containerIn(row) } as const;
 }
 
 /**

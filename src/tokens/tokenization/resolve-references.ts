@@ -15,6 +15,7 @@ import type { TokenReading } from '../read.ts';
 import { referencedBytesMax, referencedRows, wholeRows } from './reference-rows.ts';
 import {
   findTarget,
+  placeOf,
   type ReferenceTarget,
   reading,
   type TargetContext,
@@ -131,10 +132,11 @@ function countIds(references: readonly Reference[]): number {
   return new Set(references.map(({ id }) => id)).size;
 }
 
-function readOf({ entity, id, shown, row }: ReferenceTarget, through: Through) {
+function readOf(target: ReferenceTarget, through: Through) {
+  const { entity, shown, row } = target;
   const disclosure = shown && { shown, through };
   const event = { [entity]: { type: row.type } };
-  return { entity, id, operation: 'read', disclosure, event } as const;
+  return { ...placeOf(target), operation: 'read', disclosure, event } as const;
 }
 
 function refuseLarge(caller: Caller, now: Instant): Effect {
@@ -196,5 +198,5 @@ function refuseAll(
 function denialsOf(caller: Caller, now: Instant, found: readonly ReferenceTarget[]): LogEntry[] {
   return found
     .filter(({ lacks }) => lacks !== undefined)
-    .map(({ entity, id }) => denialOf(caller, now, { entity, id, operation: 'read' }));
+    .map((target) => denialOf(caller, now, { ...placeOf(target), operation: 'read' }));
 }

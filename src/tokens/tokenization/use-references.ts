@@ -11,7 +11,7 @@ import type { Refused } from '../../rules/operation.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { TokenReading } from '../read.ts';
 import { referencedBytesMax } from './reference-rows.ts';
-import type { ReferenceTarget, TargetAccess } from './reference-targets.ts';
+import { placeOf, type ReferenceTarget, type TargetAccess } from './reference-targets.ts';
 import { findTargets, listIds, targetCount } from './resolve-references.ts';
 
 export interface UsedReferences {
@@ -62,8 +62,8 @@ export async function useReferences(
   }
   const { found, unknown } = targets;
   const lacking = found.filter(({ lacks }) => lacks !== undefined);
-  const denials = lacking.map(({ entity, id }) =>
-    denialOf(caller, now, { entity, id, operation: 'use' }),
+  const denials = lacking.map((target) =>
+    denialOf(caller, now, { ...placeOf(target), operation: 'use' }),
   );
   if (unknown.length > 0) {
     const others = unknown.slice(1).map(() => failure);
@@ -83,8 +83,8 @@ export async function useReferences(
       return value;
     },
     entries: found.map((target) => purpose.entryFor(target)),
-    failures: found.map(({ entity, id }) =>
-      failureOf(caller, now, { entity, id, operation: 'use' }),
+    failures: found.map((target) =>
+      failureOf(caller, now, { ...placeOf(target), operation: 'use' }),
     ),
   };
 }

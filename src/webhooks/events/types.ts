@@ -10,6 +10,14 @@ interface EventTypeRow {
 }
 
 const rows = {
+  'alert.bin': { entity: 'alert', operation: 'bin' },
+  'alert.egress_budget': { entity: 'alert', operation: 'egress_budget' },
+  'alert.export': { entity: 'alert', operation: 'export' },
+  'alert.honey_token': { entity: 'alert', operation: 'honey_token' },
+  'alert.new_address': { entity: 'alert', operation: 'new_address' },
+  'alert.refusals': { entity: 'alert', operation: 'refusals' },
+  'alert.reveals': { entity: 'alert', operation: 'reveals' },
+  'alert.stalled': { entity: 'alert', operation: 'stalled' },
   'application.created': { entity: 'application', operation: 'create' },
   'application.updated': { entity: 'application', operation: 'update' },
   'application.deleted': { entity: 'application', operation: 'delete', ends: true },

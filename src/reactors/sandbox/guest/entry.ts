@@ -145,7 +145,20 @@ export function entry(
   }
 
   function fail(thrown: unknown): void {
-    done(isOutOfMemory(thrown) ? { ended: 'memory' } : { error: parts.errors.report(thrown) });
+    if (isOutOfMemory(thrown)) done({ ended: 'memory' });
+    else done({ error: { ...parts.errors.report(thrown), place: placeOf(thrown) } });
+  }
+
+  /** Where it was thrown, as `line:column`; empty if that is unknown. The stack may be a getter of the code. */
+  function placeOf(thrown: unknown): string {
+    try {
+      const { stack } = Object(thrown) as Error;
+      const [, line = '', column = ''] = /<input>:(\d+):(\d+)/.exec(String(stack)) ?? [];
+      if (line !== '1') return line === '' ? '' : `${line}:${column}`;
+      return `1:${Number(column) - beforeCode.length}`;
+    } catch {
+      return '';
+    }
   }
 
   function isOutOfMemory(thrown: unknown): boolean {
@@ -174,9 +187,11 @@ export function entry(
 
   type Run = (this: unknown, ...given: unknown[]) => void;
 
+  const beforeCode = '(function (exports, require, module, __filename, __dirname) {';
+
   /** The first line of the code stays the first line, so that line numbers in errors are correct. */
   function compiled(code: string): Run {
-    return evaluate(`(function (exports, require, module, __filename, __dirname) {${code}\n})`);
+    return evaluate(`${beforeCode}${code}\n})`);
   }
 
   function evaluated(
@@ -241,11 +256,8 @@ export function entry(
         return;
       }
       const { name, errors } = parts.errors.report(thrown);
-      const { stack } = Object(thrown) as Error;
-      const [, line = ''] = /:(\d+)(?::\d+)?\)?\s*$/m.exec(String(stack)) ?? [];
-      done({
-        error: { name, errors: { ...errors, line: [line], ...(!isCompiled && { compile: [] }) } },
-      });
+      const error = { name, errors: { ...errors, ...(!isCompiled && { compile: [] }) } };
+      done({ error: { ...error, place: placeOf(thrown) } });
     }
   }
 

@@ -1,0 +1,64 @@
+/** Counting use: in memory, and a few at a time in the counters that all threads and servers share. */
+import type { Clock } from '../../base/clock.ts';
+import { ExpiringMap } from '../../base/expiring-map.ts';
+
+export interface Counted<U> {
+  readonly times: number;
+  /** So many are counted in memory before they are reported: a server notices what others count late by that much. */
+  readonly stepMax: number;
+  /** The latest use that was counted. */
+  readonly use: U;
+}
+
+/** @returns a promise where it reports, and `undefined` where nothing has to be awaited. */
+export type UseTally<U> = (name: string, counted: Counted<U>) => Promise<void> | undefined;
+
+export interface UseTallyTools<U> {
+  readonly clock: Clock;
+  readonly windowMs: number;
+  /**
+   * Adds to the shared counter, and decides.
+   * @returns how many more may come before something has to be decided again.
+   */
+  readonly report: (name: string, times: number, use: U) => Promise<number>;
+}
+
+interface TalliedName {
+  unreported: number;
+  left: number;
+}
+
+const namesMax = 50_000;
+
+export function createTally<U>({ clock, windowMs, report }: UseTallyTools<U>): UseTally<U> {
+  const known = new ExpiringMap<string, TalliedName>({
+    clock,
+    ageMsMax: windowMs,
+    entriesMax: namesMax,
+  });
+
+  function knownAs(name: string): TalliedName {
+    const found = known.get(name);
+    if (found) return found;
+    const made = { unreported: 0, left: Number.POSITIVE_INFINITY };
+    known.set(name, made);
+    return made;
+  }
+
+  async function send(name: string, one: TalliedName, use: U): Promise<void> {
+    const times = one.unreported;
+    one.unreported = 0;
+    try {
+      one.left = await report(name, times, use);
+    } catch (error) {
+      one.unreported += times;
+      throw error;
+    }
+  }
+
+  return (name, { times, stepMax, use }) => {
+    const one = knownAs(name);
+    one.unreported += times;
+    return one.unreported >= Math.min(stepMax, one.left) ? send(name, one, use) : undefined;
+  };
+}

@@ -1,0 +1,59 @@
+/** One request of a command to a running vault. */
+import { isObject, type Json } from '../../base/json.ts';
+import { ResponseError } from '../terminal/response-error.ts';
+import type { Profile } from './profiles.ts';
+
+export interface CommandRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly body?: Json;
+  readonly mediaType?: string | undefined;
+}
+
+/** Requests of commands end at the latest when the vault would end them. */
+const timeoutMs = 75_000;
+
+/**
+ * @returns the body of the response; undefined where it has none.
+ * @throws ResponseError with what the vault says is wrong.
+ */
+export async function requestVault(
+  { url, key }: Profile,
+  { method, path, body, mediaType }: CommandRequest,
+): Promise<unknown> {
+  const address = url.replace(/\/$/, '');
+  const response = await fetch(address + path, {
+    method,
+    // A redirect would carry the key to another address.
+    redirect: 'error',
+    headers: { 'SVC-API-KEY': key, ...(mediaType !== undefined && { 'content-type': mediaType }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(timeoutMs),
+  }).catch((error: Error) => {
+    const { code = error.name } = (error.cause ?? {}) as NodeJS.ErrnoException;
+    throw new ResponseError(`cannot reach ${address}: ${code}; is the vault running there?`);
+  });
+  const text = await response.text();
+  const value = text === '' ? undefined : parsed(text);
+  if (response.ok) return value;
+  throw new ResponseError(refusalOf(response.status, value));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ResponseError('the response is not JSON; is there a vault at this address?');
+  }
+}
+
+/** The detail, or each attribute that is wrong with its option. */
+function refusalOf(status: number, problem: unknown): string {
+  const { detail, title, errors } = isObject(problem) ? problem : {};
+  const messages = Object.entries(isObject(errors) ? errors : {}).flatMap(([attribute, list]) =>
+    (Array.isArray(list) ? list : []).map((message) => `${attribute} ${message}`),
+  );
+  const text = messages.length > 0 ? messages.join('; ') : String(detail ?? title ?? '');
+  return `the vault returned ${status}: ${text}`;
+}
