@@ -46,7 +46,7 @@ async function warmUpYardstick({ url, pid }: Server, { load }: Plan): Promise<vo
   await warmUp({ pid, shoot: (seconds) => load({ ...job, serial: 0, seconds }) });
 }
 
-/** All of one engine, to be put into docs/performance.md as it is. */
+/** All of one engine. */
 function pageOf(result: EngineResult): string {
   const [few] = result.passes;
   const parts = [`### ${result.engine}: ${result.version}`];

@@ -60,7 +60,7 @@ test('the record of dependencies counts the packages of the lock file', () => {
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: object };
   const words = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'];
   words.push('ten', 'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen');
-  words.push('eighteen');
+  words.push('eighteen', 'nineteen', 'twenty');
   const direct = words[Object.keys(dependencies).length];
   assert.match(record, new RegExp(`^${direct} packages, each with an exact version`, 'im'));
   const { all, MIT, ...others } = countPackages(packages);
@@ -73,4 +73,15 @@ test('the record of dependencies counts the packages of the lock file', () => {
     const brought = row?.split(' | ')[4];
     assert.equal(brought, String(countBrought(packages, name)), name);
   }
+});
+
+test('each decision record has a number of its own, which its title repeats', () => {
+  const paths = committedPaths().filter((path) => /^docs\/adr\/\d/.test(path));
+  const numbers = paths.map((path) => Number(/\/(\d{4})-/.exec(path)?.[1]));
+  assert.deepEqual(
+    numbers.filter((number, at) => numbers.indexOf(number) !== at),
+    [],
+  );
+  const titled = paths.map((path) => Number(/^# (\d+)\. /.exec(read(path))?.[1]));
+  assert.deepEqual(titled, numbers);
 });

@@ -118,11 +118,15 @@ test('the dashboard is one that Grafana loads: panels in the grid, each with a s
 test('the alerts are rules of Prometheus, each with its runbook', () => {
   const names = alerts.map(({ name }) => name);
   assert.deepEqual(names, [
+    'VaultDown',
+    'ServerErrors',
     'IntegrityFailures',
+    'UnusualUse',
     'JobFailures',
     'CheckpointOld',
     'StoreSlow',
     'DatabaseHosts',
+    'DatabaseStandbyDown',
     'QueueLong',
     'AuthenticationFailures',
     'DiskFull',

@@ -1,14 +1,20 @@
 /** Keys of tenants that a service unwraps: each is asked for once, and a failure concerns its tenant alone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { destroyKey } from '../../src/access/key-rotations/destroy.ts';
+import { beginRotation } from '../../src/access/key-rotations/rotation.ts';
 import { createKeyCache, keyUnavailable } from '../../src/access/keyrings/key-cache.ts';
 import { openVaultKeys } from '../../src/access/keyrings/open-vault-keys.ts';
+import { rotateRoot } from '../../src/access/keyrings/rotate-root.ts';
 import { createTenants } from '../../src/access/tenants/tenants.ts';
 import { day, hour, minute, second } from '../../src/base/clock.ts';
 import { pooledRandom } from '../../src/base/random.ts';
 import { newWrappingKey, type RootKey } from '../../src/keys/root/root-key.ts';
 import type { RootKeys } from '../../src/keys/root/sources.ts';
-import type { KeyHeader } from '../../src/keys/root/wrapped.ts';
+import { type KeyHeader, readStored } from '../../src/keys/root/wrapped.ts';
+import { perform } from '../../src/rules/operation.ts';
+import { rotateTenantKeys } from '../../src/runtime/jobs/rotate-keys.ts';
+import { unverifiedColumns } from '../../src/store/stored-row.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -29,9 +35,14 @@ const header: KeyHeader = {
 function counted({ running }: TestVault) {
   const { roots } = running.vault;
   const calls: string[] = [];
+  const wrappings: string[] = [];
   const service = { isDown: false, deniedTenant: '' };
   const counting: RootKey = {
     ...roots.chosen,
+    wrap: async (key, context) => {
+      wrappings.push(context.tenant);
+      return roots.chosen.wrap(key, context);
+    },
     unwrap: async (wrapped, context) => {
       calls.push(context.tenant);
       if (service.isDown || (context.tenant !== '' && context.tenant === service.deniedTenant)) {
@@ -40,8 +51,13 @@ function counted({ running }: TestVault) {
       return roots.chosen.unwrap(wrapped, context);
     },
   };
-  const all: RootKeys = { ...roots, chosen: counting, unwrapping: async () => counting };
-  return { calls, service, roots: all };
+  const all: RootKeys = {
+    ...roots,
+    chosen: counting,
+    named: async () => counting,
+    unwrapping: async () => counting,
+  };
+  return { calls, wrappings, service, roots: all };
 }
 
 onBothEngines('a vault whose root key is a service', (engine) => {
@@ -77,11 +93,61 @@ onBothEngines('a vault whose root key is a service', (engine) => {
     assert.ok(await tenants.find(third), 'it recovers without a restart');
   });
 
-  test('503 for a tenant whose key cannot be unwrapped, and for no other', async (t) => {
+  test('is not asked by rotations of the keys of a tenant, nor when a key is destroyed', async (t) => {
     const vault = await startVault(t, engine);
+    const { id } = await newTenant(vault);
+    const { calls, wrappings, roots } = counted(vault);
+    const { vault: parts } = vault.running;
+    const { vaultKeys } = await openVaultKeys({ ...parts, roots, clock: vault.clock, random });
+    const tenants = createTenants({ ...parts, vaultKeys, clock: vault.clock, random });
+    const tools = { ...parts, vaultKeys, tenants, clock: vault.clock, random };
+    const stored = async () => {
+      const row = await tenants.row(id);
+      assert.ok(row);
+      return readStored(unverifiedColumns(row).keyring)?.header;
+    };
+    const before = await stored();
+    for (const purpose of ['data', 'search', 'fingerprint', 'webhooks', 'log'] as const) {
+      const tenant = await tenants.find(id);
+      assert.ok(tenant);
+      const actor = { tenant, application: null };
+      await perform({ store: parts.store, actor }, beginRotation(tools, actor, purpose));
+      const job = rotateTenantKeys({ ...tools, isAlone: () => true });
+      await job.run(new AbortController().signal);
+      vault.clock.advance(second);
+    }
+    const tenant = await tenants.find(id);
+    assert.ok(tenant);
+    assert.equal(tenant.keyring.versions.data.length, 4, 'each of them has ended');
+    assert.equal(tenant.keyring.versions.audit.length, 2);
+    const actor = { tenant, application: null };
+    const named = { purpose: 'data', version: 1 } as const;
+    await perform({ store: parts.store, actor }, destroyKey(tools, actor, named));
+    const ofTenants = (asked: readonly string[]) => asked.filter((tenant) => tenant !== '');
+    assert.deepEqual(ofTenants(calls), [id], 'its first use');
+    assert.deepEqual(ofTenants(wrappings), []);
+
+    // A server that follows knows the key-encryption key already.
+    const after = await stored();
+    assert.ok(before && after);
+    const { keyring: _before, ...sameKey } = before;
+    const { keyring: _after, ...key } = after;
+    assert.deepEqual(key, sameKey);
+
+    await rotateRoot({ ...tools, roots });
+    assert.deepEqual(
+      ofTenants(wrappings).sort(),
+      (await tenants.all()).map(({ tenant_id }) => tenant_id).sort(),
+      'once for each tenant',
+    );
+    assert.notDeepEqual((await stored())?.blob, before.blob);
+  });
+
+  test('503 for a tenant whose key cannot be unwrapped, and for no other', async (t) => {
+    const clock = createStillClock();
+    const vault = await startVault(t, engine, { clock });
     const [one, other] = [await newTenant(vault), await newTenant(vault)];
     const { store } = vault.running.vault;
-    const { clock } = vault;
     const { calls, service, roots } = counted(vault);
     const { vaultKeys } = await openVaultKeys({ store, roots, clock, random });
     service.deniedTenant = one.id;

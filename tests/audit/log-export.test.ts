@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLogExport, queuedCharactersMax } from '../../src/audit/export.ts';
 import { formatEntry, parseLine } from '../../src/audit/records.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import type { ChainedEntry } from '../../src/store/log-chain/entries.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { mixedTraffic, readParts, verifyParts } from '../support/logs.ts';
@@ -71,6 +72,7 @@ test('a file that cannot be written is tried again, and nothing is lost meanwhil
     },
     onLost: () => assert.fail('nothing is lost'),
     pause: async () => undefined,
+    clock: systemClock,
   });
   take([entryOf(1)]);
   take([entryOf(2), entryOf(3)]);
@@ -86,6 +88,7 @@ test('what a collector does not take in time is counted as lost, and bounded in 
       lost += count;
     },
     pause: async () => undefined,
+    clock: systemClock,
   });
   const long = { ...entryOf(1), message: 'x'.repeat(1024 * 1024) };
   const fitting = Math.ceil(queuedCharactersMax / formatEntry(long).length);

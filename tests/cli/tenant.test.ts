@@ -52,17 +52,9 @@ onBothEngines('the operator’s commands', (engine) => {
     assert.match(shown.stdout, /^detokenize_limit 50$/m);
     assert.match(shown.stdout, /^cvc_retention 2h$/m);
     const table = (await run('tenant', 'list')).stdout.trimEnd().split('\n');
-    assert.match(
-      table[0] ?? '',
-      /^ID +NAME +DISPLAY NAME +TYPE +TOKENIZE_LIMIT +DETOKENIZE_LIMIT +CVC/,
-    );
-    const otherQuotas =
-      '+1d +500 +100 +500 +100 +1000 +268435456 +1125899906842624 +1073741824 +20 +400d';
-    assert.match(
-      table[1] ?? '',
-      new RegExp(`^\\S+ +default +test +1000 +1000 +1h ${otherQuotas}$`),
-    );
-    assert.match(table[2] ?? '', new RegExp(`^\\S+ +acme +test +1000 +50 +2h ${otherQuotas}$`));
+    assert.match(table[0] ?? '', /^ID +NAME +DISPLAY NAME +TYPE +QUOTAS$/);
+    assert.match(table[1] ?? '', /^\S+ +default +test$/);
+    assert.match(table[2] ?? '', /^\S+ +acme +test +detokenize_limit=50 cvc_retention=2h$/);
     assert.equal(table.length, 3);
 
     const token = { key, body: { name: 'a', type: 'private', permissions: ['token:create'] } };

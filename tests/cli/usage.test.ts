@@ -131,6 +131,7 @@ test('bash completes commands, their second words, options and choices', async (
   assert.equal(complete('tenant', 'quota', '--t'), '--tenant');
   assert.equal(complete('tenant', 'quota', '--tenant', 'acme', '--s'), '--set');
   assert.equal(complete('completion', ''), 'bash zsh fish --help');
+  assert.equal(complete('app create --type', ''), 'public private management');
 });
 
 test('zsh and fish know every command and every option', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { buildClient, clientModules } from '../../scripts/build-client.ts';
+import { buildPackage, clientModules } from '../../scripts/build-client.ts';
 import { typeErrors } from '../support/packages.ts';
 import { committedPaths, root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -58,7 +58,7 @@ test('the client needs no types but those of the web', () => {
 
 test('the package that is built has what its manifest exports, and its types hold for a user', async (t) => {
   const directory = join(temporaryDirectory(t), 'dist');
-  await buildClient(directory);
+  await buildPackage('client', directory);
   const built = readdirSync(directory);
   for (const files of Object.values<Record<string, string>>(manifest.exports)) {
     for (const file of Object.values(files)) {

@@ -19,7 +19,18 @@ const entries = {
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const commented = committedPaths().filter((path) => /^packages\/client\/src\/.*\.ts$/.test(path));
 const documents = ['docs/client.md', 'packages/client/README.md'];
-const examples = [...commented, ...documents].flatMap((path) => examplesIn(path, read(path)));
+/** The steps of a tutorial are one program. */
+const tutorials = committedPaths()
+  .filter((path) => /^docs\/tutorials\/.*\.md$/.test(path))
+  .map((path): Example => {
+    const steps = examplesIn(path, read(path));
+    assert.ok(steps.length > 1, path);
+    return { name: path, code: steps.map(({ code }) => code).join('\n') };
+  });
+const examples = [
+  ...[...commented, ...documents].flatMap((path) => examplesIn(path, read(path))),
+  ...tutorials,
+];
 
 const ends: (() => unknown)[] = [];
 const lender = { after: (end: () => unknown) => void ends.unshift(end) };

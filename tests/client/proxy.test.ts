@@ -63,6 +63,18 @@ onBothEngines('calls of proxies by the client', (engine) => {
       ConfigurationError,
     );
     assert.throws(() => vault.proxy.fetch('/a'), ConfigurationError);
+    // A part of the path may come from a stranger, who would choose what is asked of the vault itself.
+    for (const path of [
+      '/../tokens/a',
+      '/a/../../tokens/a',
+      '/%2e%2E/tokens',
+      '/..\\tokens',
+      '/.\t./tokens',
+    ]) {
+      assert.throws(() => vault.proxy.fetch(path, { proxy }), ConfigurationError, path);
+    }
+    await vault.proxy.fetch('/a/../b?c=../..', { proxy });
+    assert.equal(last().url, '/v1/b?c=../..');
   });
 
   test('bodies stream in both directions', async () => {

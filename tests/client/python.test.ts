@@ -1,31 +1,26 @@
 /** The Python client does with a vault what the TypeScript client does, where there is a Python with httpx. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { operations } from '../../packages/client/src/wire.ts';
+import { clientCallOf } from '../../packages/reference/src/samples/client-methods.ts';
 import { pythonModules } from '../../scripts/python-client.ts';
 import { clientsOf } from '../support/client.ts';
 import { examplesIn } from '../support/client-examples.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { startCalled } from '../support/proxy-calls.ts';
+import { python, withoutPython as skip } from '../support/python.ts';
 import { startReceiver } from '../support/receivers.ts';
-import { root } from '../support/source.ts';
+import { committedPaths, root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { tenantsOf } from '../support/tenant.ts';
 import { revealEverything } from '../support/vault.ts';
 
 const folder = join(root, 'packages', 'python');
-/** Another one than that of the machine may be named. */
-const python = process.env['TEST_PYTHON'] ?? 'python3';
-const { status } = spawnSync(python, [
-  '-c',
-  'import httpx, sys; assert sys.version_info >= (3, 10)',
-]);
-const skip = status === 0 ? false : `not here: a Python with httpx (${python})`;
-
 test('the generated modules are those of the present description; otherwise run npm run client:types', () => {
   const description = JSON.parse(readFileSync(join(root, 'docs', 'openapi.json'), 'utf8'));
   for (const [name, text] of Object.entries(pythonModules(description))) {
@@ -38,6 +33,22 @@ test('the package has the version of the vault', () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const manifest = readFileSync(join(folder, 'pyproject.toml'), 'utf8');
   assert.ok(manifest.includes(`\nversion = "${version}"\n`));
+});
+
+test('every operation has a method of both clients', () => {
+  // Those of the streams, those that page by number, and what the clients put together from others.
+  const others = ['createTokens', 'exportTokens', 'listTokensByPage', 'searchTokensByPage'];
+  const unneeded = ['getApplicationTemplate', 'getWebhookKeyVersion'];
+  const sources = committedPaths()
+    .filter((path) => /^packages\/client\/src\/(?!wire).*\.ts$/.test(path))
+    .map((path) => readFileSync(join(root, path), 'utf8'))
+    .join('\n');
+  for (const id of Object.keys(operations)) {
+    if (unneeded.includes(id)) continue;
+    if (!others.includes(id)) assert.ok(clientCallOf(id), `${id} is not in client-methods.ts`);
+    const isCalled = sources.includes(`'${id}'`) || id.endsWith('ByPage');
+    assert.ok(isCalled, `no method of the TypeScript client calls ${id}`);
+  }
 });
 
 async function run(file: string, input: string, environment: Record<string, string> = {}) {

@@ -82,6 +82,9 @@ onBothEngines('what the client shows', (engine) => {
     assertHides(key, key.key);
     const session = await site.sessions.create();
     assertHides(session, session.session_key, session.nonce);
+    const person = await admin.people.create({ name: 'Ada', applications: [application.id] });
+    const link = await admin.people.createLink(person.id);
+    assertHides(link, link.code);
     const url = 'https://receiver.example.com/events';
     const webhook = await admin.webhooks.create({ name: 'w', url, events: ['token.created'] });
     assertHides(webhook, webhook.secret);

@@ -143,6 +143,7 @@ test('what cannot verify anything is refused before the signature', async () => 
     [{ body: '{}', headers }, /secret of the webhook, or publicKey/],
     [{ body: { event: {} }, headers, secret }, /bytes of the request as they came/],
     [{ body: '{}', headers, secret: 'the secret' }, /whsec_ and base64/],
+    [{ body: '{}', headers, secret: 'whsec_A' }, /whsec_ and base64/],
     [{ body: '{}', headers, publicKey: 'no key' }, /PEM/],
   ];
   for (const [received, message] of wrong) {

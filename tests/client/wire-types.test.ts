@@ -60,7 +60,9 @@ onBothEngines('the types of the client', (engine) => {
     assert.ok(wrong.length > 50);
     // Their examples show a refusal, or no key of the service is asked for.
     const unseen = [
+      'deleteSignInMethod',
       'destroyTenantKey',
+      'endConsoleSession',
       'getReactorResult',
       'getWebhookKey',
       'getWebhookKeyVersion',

@@ -1,22 +1,41 @@
 /** Vaults and databases are killed while keys are rotated under load: no read fails, nothing is lost or doubled. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { randomUUID } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { createTenantWithKey } from '../../src/access/tenants/bootstrap.ts';
 import { fingerprintOf, searchTermOf } from '../../src/keys/digest.ts';
-import type { Keyring } from '../../src/keys/keyring.ts';
+import type { Keyring, ResealingPurpose } from '../../src/keys/keyring.ts';
+import { readStored } from '../../src/keys/root/wrapped.ts';
 import { ifProven } from '../../src/rules/proven-row.ts';
 import { readConfig } from '../../src/runtime/config/config.ts';
 import { openVault } from '../../src/runtime/open-vault.ts';
-import { rowsUnderEarlierKeys } from '../../src/store/queries/key-versions.ts';
+import {
+  rowsUnderEarlierKeys,
+  sealedColumns,
+  sealedNames,
+} from '../../src/store/queries/key-versions.ts';
 import type { Row } from '../../src/store/tables.ts';
-import { engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { environmentOf, runCommand, spawnVault, untilReady } from '../support/process.ts';
+import {
+  beginCommand,
+  environmentOf,
+  runCommand,
+  spawnVault,
+  untilReady,
+} from '../support/process.ts';
 import { casesOf, seeded } from '../support/random.ts';
+import { keysInFile, openedWith } from '../support/root-keys.ts';
+import { rowsOf, storedRows } from '../support/rows.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, managementKey, type Received, request } from '../support/vault.ts';
 
-const purposes = ['fingerprint', 'search', 'data'] as const;
+const purposes = ['fingerprint', 'search', 'data', 'webhooks', 'log', 'root'] as const;
+type RotatedKey = (typeof purposes)[number];
+const isSigning = (purpose: RotatedKey) => purpose === 'webhooks' || purpose === 'log';
+/** So that a rotation of the root key has steps between which it is killed. */
+const tenantsMade = 60;
 const rotations = casesOf({ all: purposes.length, drawn: 1 });
 const kills = 2;
 /** So many requests a rotation sees at least: its steps wait for seconds. A kill comes after some of them. */
@@ -97,7 +116,8 @@ async function work(
         metadata: { of: value },
         deduplicate_token: true,
       };
-      received = await attempt(() => request(`${url()}/tokens`, 'POST', { key, body }));
+      const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
+      received = await attempt(() => request(`${url()}/tokens`, 'POST', { key, body, headers }));
       if (received) known.add(value, received.body.id);
     } else if (step === 1) {
       received = await attempt(() => request(`${url()}/tokens/${id}`, 'GET', { key }));
@@ -117,7 +137,11 @@ async function work(
 }
 
 /** Nothing in the database is under the first versions of the keys, by what it says and by trial. */
-async function assertNothingBefore(place: Place, known: Known, purpose: string): Promise<void> {
+async function assertNothingBefore(
+  place: Place,
+  known: Known,
+  purpose: ResealingPurpose,
+): Promise<void> {
   const vault = await openVault(readConfig(environmentOf(place)));
   try {
     const [{ tenant_id } = assert.fail()] = await vault.tenants.all();
@@ -137,6 +161,17 @@ async function assertNothingBefore(place: Place, known: Known, purpose: string):
       forged.writeUInt32BE(1, 1);
       assert.equal(ifProven(tenant, 'tokens', { ...token, data: forged }), undefined);
     }
+    for (const table of sealedNames) {
+      // Stored responses have a key of their own, which is new with that of data alone.
+      const { column, purpose: sealing } = sealedColumns[table];
+      if (sealing === 'reply' && purpose !== 'data') continue;
+      const rows = await vault.store.scan(rowsUnderEarlierKeys(table, all));
+      if (filled.some((name) => name === table)) assert.ok(rows.length > 0, `${table} has rows`);
+      for (const row of rows) {
+        const version = Buffer.from(row[column] as Uint8Array).readUInt32BE(1);
+        assert.ok(version > 1, `a row of ${table} names the new key`);
+      }
+    }
     const digests = digestsBefore(keyring, known, purpose);
     const stored = await Promise.all([
       vault.store.select((db) => db.selectFrom('tokens').select('fingerprint')),
@@ -153,10 +188,14 @@ async function assertNothingBefore(place: Place, known: Known, purpose: string):
   }
 }
 
-function digestsBefore(keyring: Keyring, known: Known, purpose: string): ReadonlySet<string> {
+function digestsBefore(
+  keyring: Keyring,
+  known: Known,
+  purpose: ResealingPurpose,
+): ReadonlySet<string> {
   const values = [...known.ids.keys()];
   if (purpose === 'data') return new Set();
-  const secret = keyring.secret(purpose as 'search', 1);
+  const secret = keyring.secret(purpose, 1);
   assert.ok(secret);
   return new Set(
     values.map((value) =>
@@ -165,6 +204,49 @@ function digestsBefore(keyring: Keyring, known: Known, purpose: string): Readonl
         : fingerprintOf(secret, 'token', value),
     ),
   );
+}
+
+/** Sealed rows of other resources than tokens and stored responses. */
+const filled = ['token_intents', 'proxies', 'client_keys', 'webhooks', 'replies'] as const;
+
+async function fill(url: string): Promise<void> {
+  const key = await createApplication(url, { permissions: ['token-intent:create'] });
+  const owned = async (path: string, sent: { readonly key: string; readonly body: object }) => {
+    const { status, text } = await request(`${url}${path}`, 'POST', sent);
+    assert.ok(status < 300, text);
+  };
+  await owned('/token-intents', { key, body: { type: 'token', data: 'intended' } });
+  const manager = { key: managementKey };
+  const proxy = { name: 'a proxy', destination_url: 'https://example.com/', require_auth: true };
+  await owned('/proxies', { ...manager, body: proxy });
+  await owned('/keys', { ...manager, body: {} });
+  // No request of the load makes such an event.
+  const webhook = { name: 'all', url: 'https://example.com/', events: ['token.deleted'] };
+  await owned('/webhooks', { ...manager, body: webhook });
+}
+
+/** A rotation of the root key begins with a command, which is killed between two tenants. */
+async function rotateRootUntilKilled(
+  t: TestContext,
+  { engine, place }: { readonly engine: Engine; readonly place: Place },
+  after: number,
+): Promise<void> {
+  const rewrapped = async () =>
+    (await storedRows(engine, place, 'tenants')).filter(
+      ({ keyring }) => readStored(keyring)?.header?.generation === 2,
+    ).length;
+  const command = beginCommand(t, ['keys', 'rotate', 'root'], environmentOf(place));
+  while ((await rewrapped()) <= after) await nextLook();
+  await command.kill();
+}
+
+async function makeTenants(place: Place): Promise<void> {
+  const vault = await openVault(readConfig(environmentOf(place)));
+  for (let made = 0; made < tenantsMade; made += 1) {
+    const settings = { tenant: `tenant ${made}`, type: 'test', key: undefined } as const;
+    await createTenantWithKey(vault, settings);
+  }
+  await vault.close();
 }
 
 interface Killed {
@@ -182,6 +264,9 @@ onBothEngines('a rotation of keys under load that is killed', (engine) => {
       const vaults = [await spawnVault(t, environmentOf(place))];
       const url = () => vaults[below(vaults.length)]?.url ?? '';
       const key = await createApplication(url());
+      await fill(url());
+      if (purpose === 'root') await makeTenants(place);
+      const [oldRoot = assert.fail()] = keysInFile(place);
       // Several servers are in different phases for a moment.
       if (restartDatabase) vaults.push(await spawnVault(t, environmentOf(place)));
       const known = new Known();
@@ -193,11 +278,15 @@ onBothEngines('a rotation of keys under load that is killed', (engine) => {
       );
       loaded.catch(() => undefined);
       await known.after(50);
-      const begun = await request(`${url()}/tenants/self/keys/rotations`, 'POST', {
-        key: managementKey,
-        body: { purpose },
-      });
-      assert.equal(begun.status, 202, begun.text);
+      if (purpose === 'root') {
+        await rotateRootUntilKilled(t, { engine, place }, below(tenantsMade / 2));
+      } else {
+        const begun = await request(`${url()}/tenants/self/keys/rotations`, 'POST', {
+          key: managementKey,
+          body: { purpose },
+        });
+        assert.equal(begun.status, 202, begun.text);
+      }
       for (let kill = 0; kill < kills; kill += 1) {
         await known.after(1 + below(killWithin));
         if (restartDatabase && kill % 2 === 1) {
@@ -209,24 +298,32 @@ onBothEngines('a rotation of keys under load that is killed', (engine) => {
           vaults[victim] = await spawnVault(t, environmentOf(place));
         }
       }
-      await untilFinished(url, known);
+      if (purpose === 'root') {
+        const names = async () =>
+          (await rowsOf(engine, place, 'vault_keys')).map(({ name }) => name).sort();
+        // Also the pair that signs deliveries to webhooks is the vault's own.
+        while ((await names()).filter((name) => name.startsWith('root.')).join() !== 'root.2') {
+          await known.after(50);
+        }
+      } else {
+        await untilFinished(url, known);
+      }
       stopping.abort();
       await loaded;
-      const listed = await runCommand(['keys', 'list', '--json'], environmentOf(place));
-      const { keys } = JSON.parse(listed.stdout);
-      const before = keys.filter(
-        (one: { purpose: string; version: number }) => one.purpose === purpose && one.version === 1,
-      );
-      assert.deepEqual(
-        before.map(({ state, rows }: never) => ({ state, rows })),
-        [{ state: 'decrypt_only', rows: 0 }],
-      );
-      await assertNothingBefore(place, known, purpose);
-      const destroyed = await runCommand(
-        ['keys', 'destroy', purpose, '1', '--yes'],
-        environmentOf(place),
-      );
-      assert.equal(destroyed.code, 0, destroyed.stderr);
+      if (purpose === 'root') {
+        assert.deepEqual(await openedWith(engine, place, oldRoot), []);
+        assert.equal(keysInFile(place).length, 1);
+      } else {
+        await assertRetired(place, purpose);
+        if (!isSigning(purpose)) {
+          await assertNothingBefore(place, known, purpose as ResealingPurpose);
+        }
+        const destroyed = await runCommand(
+          ['keys', 'destroy', purpose, '1', '--yes'],
+          environmentOf(place),
+        );
+        assert.equal(destroyed.code, 0, destroyed.stderr);
+      }
       for (const [value, [id]] of known.ids) {
         const read = await request(`${url()}/tokens/${id}`, 'GET', { key });
         assert.equal(read.body.data, value, read.text);
@@ -253,6 +350,17 @@ onBothEngines('a rotation of keys under load that is killed', (engine) => {
     });
   }
 });
+
+async function assertRetired(place: Place, purpose: RotatedKey): Promise<void> {
+  const listed = await runCommand(['keys', 'list', '--json'], environmentOf(place));
+  const { keys } = JSON.parse(listed.stdout);
+  const versions = keys
+    .filter((one: { purpose: string }) => one.purpose === purpose)
+    .map(({ state, rows }: { state: string; rows: number }) => ({ state, rows }));
+  assert.equal(versions.length, 2, 'there is one new key');
+  assert.deepEqual(versions[0], { state: 'decrypt_only', rows: 0 });
+  assert.equal(versions[1].state, 'active');
+}
 
 async function untilFinished(url: () => string, known: Known): Promise<void> {
   for (;;) {

@@ -57,6 +57,18 @@ onBothEngines('the access log', (engine) => {
     );
   });
 
+  test('has status 408 for a client that the vault cut off because it was too slow, and not 499', async (t) => {
+    const vault = await startVault(t, engine, { environment: on, requestTimeoutMs: 300 });
+    const key = await vault.application();
+    vault.logged.length = 0;
+    const request = { method: 'POST', path: '/tokens', headers: { 'svc-api-key': key } };
+    const { answer } = await beginRequest({ url: vault.url, ...request, length: 100 });
+    assert.match(await answer, /^HTTP\/1\.1 (?:100|408) /);
+    await until(() => linesOf(vault).some(({ fields }) => fields?.route === '/tokens'));
+    const line = linesOf(vault).find(({ fields }) => fields?.route === '/tokens');
+    assert.equal(line?.fields?.status, 408);
+  });
+
   test('is off unless it is asked for', async (t) => {
     const vault = await startVault(t, engine);
     await vault.send('GET', '/ping');

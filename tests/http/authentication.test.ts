@@ -46,7 +46,7 @@ onBothEngines('Authentication', (engine) => {
       type: 'urn:strongroom:problem:unauthenticated',
       title: 'Unauthorized',
       status: 401,
-      detail: 'A valid API key is required.',
+      detail: 'Send a valid API key in the header SVC-API-KEY.',
     });
     assert.deepEqual(await tenant.counts(), before);
     const lines = JSON.stringify(tenant.vault.logged);

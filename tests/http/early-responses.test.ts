@@ -73,7 +73,7 @@ onBothEngines('a body that is refused unread', (engine) => {
       const answer = await connection.answer;
       assert.deepEqual(statuses(answer), [401]);
       assert.match(answer, closing);
-      assert.match(answer, /"detail":"A valid API key is required\."\}$/);
+      assert.match(answer, /"detail":"Send a valid API key in the header SVC-API-KEY\."\}$/);
     });
   }
 
@@ -116,7 +116,7 @@ onBothEngines('a body that is refused unread', (engine) => {
     const vault = await startVault(t, engine);
     const connection = await connectTo(vault.url);
     connection.socket.write(head({}) + chunkOf(bodyOf(discarded.bytesMax + 1)));
-    const answer = await until(connection, 'A valid API key is required.');
+    const answer = await until(connection, 'Send a valid API key in the header SVC-API-KEY.');
     assert.match(answer, closing);
     connection.socket.write('this is no chunk\r\n');
     assert.equal(statuses(answer + (await connection.answer).slice(answer.length)).length, 1);

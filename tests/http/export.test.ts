@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { rowsFirst } from '../../src/http/limits/part-rows.ts';
 import { batchBytesMax, batchTokensMax } from '../../src/tokens/export.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { type Lines, linesOfAnswer, linesSent } from '../support/lines.ts';
@@ -46,12 +47,16 @@ onBothEngines('GET /tokens/export 200', (engine) => {
     const tenant = await tenants();
     await fill(tenant, batchTokensMax + 1);
     await exportOf(tenant);
-    const logged = (await tenant.rows('logs')).filter(({ operation }) => operation !== 'create');
+    const logged = (await tenant.rows('logs')).filter(
+      ({ operation, entity_type }) => operation !== 'create' && entity_type !== 'alert',
+    );
     const reads = logged.filter(({ operation }) => operation === 'read');
     assert.equal(new Set(reads.map(({ entity_id }) => entity_id)).size, batchTokensMax + 1);
     const exports = logged.filter(({ operation }) => operation === 'export');
     assert.ok(exports.length >= 2, 'no batch has all of them');
-    assert.ok(exports.length <= (batchTokensMax + 1) / 8, `${exports.length} batches`);
+    // How many tokens a later batch has depends on how fast the machine is at that moment.
+    const laterMax = batchTokensMax + 1 - rowsFirst;
+    assert.ok(exports.length <= 1 + laterMax, `${exports.length} batches`);
     for (const { message, entity_id } of exports) {
       assert.deepEqual([message, entity_id], ['Tokens exported', tenant.id]);
     }

@@ -6,6 +6,7 @@ import { encrypted } from '../support/client-encryption.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
+import { signInPerson } from '../support/people.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';
 import { createReactor } from '../support/reactors.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
@@ -113,6 +114,30 @@ onBothEngines('guessing digits that a mask hides', (engine) => {
     const own = await created(tenant, tenant.key, deduplicated);
     assert.equal(own['id'], created_[0]?.['id']);
     assert.equal(own['fingerprint'], created_[0]?.['fingerprint']);
+  });
+
+  test('a person in the console is counted until the request gives a reason to see values', async () => {
+    const tenant = await newTenant();
+    const role = (await tenant.send('GET', '/applications/key')).body.id;
+    const applications = [role];
+    const person = await signInPerson(tenant.vault.url, tenant.managementKey, { applications });
+    const create = async (headers: Readonly<Record<string, string>>) => {
+      const made = await person.send(role, 'POST', '/tokens', { body: deduplicated, headers });
+      assert.equal(made.status, 201, made.text);
+      return made.body as Seen;
+    };
+    assertWithheld(await repeated(triesMax, () => create({})));
+    assert.equal(await alertsOf(tenant), 1);
+    const search = { body: { query: `data:${card.number}` } };
+    const found = await repeated(triesMax, () =>
+      person.send(role, 'POST', '/tokens/search', search),
+    );
+    assert.deepEqual(
+      found.slice(equalDigitsMax - 1, triesMax).map(({ status }) => status),
+      [200, 429, 429],
+    );
+    const { fingerprint } = await create({ 'SVC-REASON': 'chargeback' });
+    assert.equal(typeof fingerprint, 'string');
   });
 
   test('numbers that differ only where a mask hides them share a count', async () => {

@@ -1,6 +1,7 @@
 /** GET /logs. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { hashApiKey } from '../../src/keys/api-key.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import type { Received } from '../support/vault.ts';
@@ -41,6 +42,9 @@ onBothEngines('GET /logs', (engine) => {
     assert.deepEqual(told, ['delete token 0', 'read token 0', 'create token 1', 'create token 0']);
     const [, read] = listed.body.data;
     const [row] = await tenant.rows('tokens');
+    const [sent] = (await tenant.rows('api_keys')).filter(
+      (one) => one.key_hash === hashApiKey(tenant.key),
+    );
     assert.deepEqual(read, {
       tenant_id: tenant.id,
       actor_id: row?.created_by,
@@ -49,8 +53,14 @@ onBothEngines('GET /logs', (engine) => {
       entity_id: 'token 0',
       operation: 'read',
       message: 'Token retrieved',
+      result: 'success',
       shown: 'revealed',
       through: 'get',
+      application_id: row?.created_by,
+      key_id: sent?.key_id,
+      container: '/general/high/',
+      address: '127.0.0.1',
+      trace_id: read.trace_id,
       created_at: read.created_at,
     });
     assert.match(read.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/);

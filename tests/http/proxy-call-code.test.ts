@@ -56,6 +56,21 @@ onBothEngines('Code transforms of proxies', (engine) => {
     assert.ok(entries.some(({ message }) => message.endsWith(`proxy ${id}`)));
   });
 
+  test('a header that code sets is the only one of its name, however a caller spells it', async () => {
+    destination.behave(answer(200, json, '{}'));
+    const { send } = await calling(
+      request(`module.exports = async ({ args }) => ({
+        headers: { ...args.headers, 'X-Scope': 'own' }, body: args.body })`),
+    );
+    for (const name of ['x-scope', 'X-Scope', 'X-SCOPE']) {
+      const called = await send('/sub', { a: 1 }, { [name]: 'everything' });
+      assert.equal(called.status, 200, called.text);
+      const sent = last().headers.filter((one) => one.toLowerCase() === 'x-scope');
+      assert.equal(sent.length, 1);
+      assert.equal(headerOf(last().headers, 'x-scope'), 'own');
+    }
+  });
+
   test('of the newer image it is an event, and may answer in the place of the destination', async () => {
     destination.behave(answer(200, json, '{}'));
     const { tenant, send } = await calling(

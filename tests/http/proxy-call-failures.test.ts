@@ -73,6 +73,12 @@ onBothEngines('Failures of proxy calls', (engine) => {
       502,
       /name cannot be resolved/,
     ]);
+    const lines = tenant.vault.logged.filter(({ message }) => message.startsWith('request failed'));
+    assert.deepEqual(
+      lines.map(({ message }) => message),
+      ['request failed at another host or in code'],
+      'a mistyped host of a tenant is no error of the vault',
+    );
     await fails(tenant, { destination_url: `https://localhost:${closed}` }, [
       502,
       /no connection can be opened/,

@@ -369,7 +369,7 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     const tenant = await newTenant();
     const key = await invoker(tenant);
     const code = `module.exports = async () => {
-      await new Promise((done) => setTimeout(done, 500)); return { raw: 'done' } }`;
+      await new Promise((done) => setTimeout(done, 2_000)); return { raw: 'done' } }`;
     await runWaiting(tenant.vault);
     const { path, id } = await begin(tenant, { code, runtime: { timeout: 5 } }, { key });
     const { reactorRuns } = tenant.vault.running.vault;

@@ -108,6 +108,28 @@ onBothEngines('/tenants/self', (engine) => {
     }
   });
 
+  test('PUT 400: a name with half a surrogate pair, which no database keeps, locks nobody out', async () => {
+    const tenant = await newTenant();
+    const refused = await manage(tenant, 'PUT', '/tenants/self', { name: 'shop \ud83c' });
+    assert.equal(refused.status, 400, refused.text);
+    assert.deepEqual(Object.keys(refused.body.errors), ['name']);
+    tenant.vault.clock.advance(1_000);
+    assert.equal((await manage(tenant, 'GET')).status, 200);
+    const role = (await tenant.send('GET', '/applications/key')).body.id;
+    const resources: Readonly<Record<string, Given>> = {
+      '/applications': { type: 'private', permissions: ['token:read'] },
+      '/people': { applications: [role] },
+      '/proxies': { destination_url: 'https://example.com' },
+      '/reactors': { code: 'module.exports = () => null', runtime: { image: 'node22' } },
+      '/webhooks': { url: 'https://example.com/', events: ['token.created'] },
+    };
+    for (const [path, body] of Object.entries(resources)) {
+      const created = await manage(tenant, 'POST', path, { ...body, name: '\ude00' });
+      assert.equal(created.status, 400, `${path}: ${created.text}`);
+      assert.deepEqual(Object.keys(created.body.errors), ['name'], path);
+    }
+  });
+
   test('DELETE 204: from then on no key works and nothing can be opened; then all rows go', async () => {
     const tenant = await newTenant();
     const bystander = await newTenant();

@@ -165,7 +165,9 @@ onBothEngines('GET /tokens/{id}/erasure', (engine) => {
     const untrusted = await check('untrusted.json', body, '--public-key', foreign.public_key);
     assert.equal(untrusted.code, 3);
     const statement = body.statement.replace('"own"', '"other"');
-    for (const altered of [{ ...body, statement }, { ...body, id: 'other' }, foreign, {}]) {
+    const { public_key_pem } = foreign;
+    const altering = [{ statement }, { id: 'other' }, { public_key_pem }];
+    for (const altered of [...altering.map((one) => ({ ...body, ...one })), foreign, {}]) {
       const { code, stdout } = await check('altered.json', altered, '--json');
       assert.equal(code, 3);
       assert.equal(JSON.parse(stdout).valid, false);

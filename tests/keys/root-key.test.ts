@@ -8,6 +8,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../../src/base/clock.ts';
+import { exposedMode } from '../../src/base/private-file.ts';
 import { pooledRandom, type Random } from '../../src/base/random.ts';
 import { localKeyId } from '../../src/keys/root/local-key.ts';
 import { RootKeyError } from '../../src/keys/root/root-key.ts';
@@ -181,6 +182,15 @@ suite('a root key file', () => {
       chmodSync(file, mode);
       assert.ok(await load({ file, createIfMissing: false, random }));
     }
+  });
+
+  test('of root may be lent to the group of a service, to read and nothing else, but not to the group of root', () => {
+    const [root, service] = [0, 10_001];
+    assert.equal(exposedMode({ uid: root, mode: 0o100440 }, service), undefined);
+    assert.equal(exposedMode({ uid: root, mode: 0o100444 }, service), '0444');
+    assert.equal(exposedMode({ uid: root, mode: 0o100460 }, service), '0460');
+    assert.equal(exposedMode({ uid: service, mode: 0o100440 }, service), '0440');
+    assert.equal(exposedMode({ uid: root, mode: 0o100440 }, root), '0440');
   });
 
   test('is refused, and left as it is, when it is malformed', async (t) => {

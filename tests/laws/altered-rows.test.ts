@@ -342,7 +342,10 @@ const kinds: readonly Kind[] = [
         row,
         where: `tenant_id = '${tenant.id}'`,
         attacks: [
-          ...alterations('tenants', row).filter((sets) => !('deleted_at' in sets)),
+          // The time until which a tenant is away withholds it at most, as the removal of its row does.
+          ...alterations('tenants', row).filter(
+            (sets) => !('deleted_at' in sets || 'away_until' in sets),
+          ),
           { quotas: '{"cvc_retention":31536000000}' },
           { settings: '{"fingerprint_tokens":"false"}' },
           { type: 'production' },

@@ -4,34 +4,17 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertSameVault, filledVault, rowsIn } from '../support/backups.ts';
-import { isCitus } from '../support/citus-cluster.ts';
-import {
-  type Engine,
-  type EngineName,
-  engineOf,
-  onBothEngines,
-  type Place,
-} from '../support/engines.ts';
+import { emptyPlace } from '../support/copy-places.ts';
+import { type EngineName, engineOf, onBothEngines, type Place } from '../support/engines.ts';
+import { signInPerson, useCode } from '../support/people.ts';
 import { nextLook } from '../support/poll.ts';
 import { beginCommand, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { casesOf, seeded } from '../support/random.ts';
-import type { Lender } from '../support/temporary.ts';
+import { createApplication, managementKey, request } from '../support/vault.ts';
 
 const names: readonly EngineName[] = ['sqlite', 'postgres'];
 
 const addressOf = ({ databaseUrl, dataDir }: Place): string => databaseUrl ?? dataDir;
-
-/** On Citus, places have distributed tables. */
-async function emptyPlace(t: Lender, engine: Engine): Promise<Place> {
-  const place = await engine.place(t);
-  if (place.databaseUrl !== undefined && isCitus()) {
-    const text = `select oid::regclass::text as name from pg_class
-      where relkind = 'r' and relnamespace = 'public'::regnamespace`;
-    const tables = (await engine.run(place, text)).map(({ name }) => name);
-    await engine.run(place, `drop table ${tables.join(', ')}`);
-  }
-  return place;
-}
 
 const copying = (from: Place, to: Place): string[] => [
   ...['database', 'copy', '--from', addressOf(from), '--to', addressOf(to)],
@@ -105,6 +88,38 @@ onBothEngines('a copy', (engine) => {
       );
     }
   });
+});
+
+test('a copy without sessions ends each of them, with its entry', async (t) => {
+  const vault = await filledVault(t, 'sqlite');
+  const served = await spawnVault(t, environmentOf(vault.place, vault.rootKey));
+  const key = await createApplication(served.url, {
+    type: 'public',
+    permissions: ['token:create'],
+  });
+  const { status, body } = await request(`${served.url}/sessions`, 'POST', { key });
+  assert.equal(status, 201);
+  const own = { key: await createApplication(served.url, { permissions: ['token:read'] }) };
+  const role = (await request(`${served.url}/applications/key`, 'GET', own)).body.id;
+  const person = await signInPerson(served.url, managementKey, { applications: [role] });
+  const path = `/people/${person.id}/links`;
+  const link = await request(`${served.url}${path}`, 'POST', { key: managementKey });
+  served.terminate();
+  await served.finished;
+  const place = await engineOf('sqlite').place(t);
+  const words = [...copying(vault.place, place), '--without-sessions'];
+  const copied = await runCommand(words, vault.rootKey);
+  assert.equal(copied.code, 0, copied.stderr);
+  assert.equal(JSON.parse(copied.stdout).ended_sessions, 2);
+  const environment = environmentOf(place, vault.rootKey);
+  const verified = await runCommand(['logs', 'verify', '--state'], environment);
+  assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+  const running = await spawnVault(t, environment);
+  const late = await request(`${running.url}/v2/tokens`, 'GET', { key: body.session_key });
+  assert.equal(late.status, 401);
+  const asPerson = { headers: person.headersAs(role) };
+  assert.equal((await request(`${running.url}/tokens`, 'GET', asPerson)).status, 401);
+  assert.equal((await useCode(running.url, link.body.code)).status, 401);
 });
 
 /** About as long as a copy takes. */

@@ -13,6 +13,8 @@ import { shapes, type Table } from '../../src/store/tables.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
+import { addLocalPasskey } from '../support/passkeys.ts';
+import { signInPerson } from '../support/people.ts';
 import { createProxy, destination } from '../support/proxies.ts';
 import { casesOf, seeded } from '../support/random.ts';
 import { createReactor, invoker } from '../support/reactors.ts';
@@ -64,6 +66,8 @@ const withoutIds: readonly string[] = [
   'tenant_hosts',
   'key_rotations',
   'fingerprint_claims',
+  'alert_marks',
+  'log_pushes',
 ];
 
 interface Victim {
@@ -283,6 +287,12 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   assert.equal(clientKey.status, 201, clientKey.text);
   const once = await encrypted(clientKey.body, JSON.stringify(marker), { jti: 'once' });
   await tenant.token({ type: 'token', encrypted: once });
+  const own = await tenant.send('GET', '/applications/key', { key: tenant.managementKey });
+  const people = { name: marker, applications: [own.body.id] };
+  const person = await signInPerson(vault.url, tenant.managementKey, people);
+  await addLocalPasskey(vault.url, person);
+  const opened = `/people/${person.id}/links`;
+  assert.equal((await tenant.send('POST', opened, { key: tenant.managementKey })).status, 201);
   const list = await tenant.send('GET', '/applications?size=1', { key: tenant.managementKey });
   await untilUsed(tenant, tenant.key, tenant.managementKey, publicKey, calling.key);
   const ids = new Map<string, string>();

@@ -7,10 +7,16 @@ import {
   activateKeys,
   beginRotation,
   introduceKeys,
+  livingVersionsMax,
+  versionsADayMax,
 } from '../../src/access/key-rotations/rotation.ts';
 import { tenantRowOf } from '../../src/access/tenants/read.ts';
+import { day, minute, second } from '../../src/base/clock.ts';
+import { pooledRandom } from '../../src/base/random.ts';
 import type { Operator } from '../../src/rules/caller.ts';
+import { systemEntry } from '../../src/rules/log-entries.ts';
 import { perform } from '../../src/rules/operation.ts';
+import { gentleBatch, type Timer } from '../../src/runtime/jobs/pace.ts';
 import { rotateTenantKeys } from '../../src/runtime/jobs/rotate-keys.ts';
 import type { RotatedPurpose } from '../../src/store/key-tables.ts';
 import {
@@ -23,7 +29,7 @@ import {
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { sendSensitiveTraffic } from '../support/sensitive-traffic.ts';
-import { managementKey, startVault, type TestVault } from '../support/vault.ts';
+import { createStillClock, managementKey, startVault, type TestVault } from '../support/vault.ts';
 
 async function operatorOf({ running: { vault } }: TestVault): Promise<Operator> {
   const [row] = await vault.tenants.all();
@@ -151,6 +157,8 @@ onBothEngines('rotation of keys', (engine) => {
       assert(row);
       return row;
     };
+    const finish = () =>
+      rotateTenantKeys({ ...parts, isAlone: () => true }).run(new AbortController().signal);
     const ids: Record<string, string> = { early: await create('early') };
     for (const purpose of ['search', 'fingerprint'] as const) {
       await begin(vault, purpose);
@@ -172,13 +180,14 @@ onBothEngines('rotation of keys', (engine) => {
       });
       assert.equal(patched.status, 200, patched.text);
       await expectExact(ids);
+      // Rotations of a tenant follow one another.
+      if (purpose === 'search') await finish();
     }
     // Its value is free again, although the claim was made for it.
     const changed = { data: 'another', deduplicate_token: true };
     await vault.send('PATCH', `/tokens/${ids['fingerprint2']}`, { key, body: changed });
     assert.notEqual(await create('fingerprint2'), ids['fingerprint2']);
-    const job = rotateTenantKeys({ ...parts, isAlone: () => true });
-    await job.run(new AbortController().signal);
+    await finish();
     assert.equal(await claims(), 0);
     const { fingerprint2: _changed, ...same } = ids;
     await expectExact(same);
@@ -194,6 +203,19 @@ onBothEngines('rotation of keys', (engine) => {
     const body = { purpose: 'data' };
     assert.equal((await vault.send('POST', path, { key, body })).status, 403);
     assert.equal((await vault.send('POST', path, { key: managementKey, body })).status, 202);
+    for (const [step, state] of [
+      ['pause', 'paused'],
+      ['resume', 'waiting'],
+    ] as const) {
+      assert.equal((await vault.send('POST', `${path}/${step}`, { key })).status, 403);
+      const { body: rotations } = await vault.send('POST', `${path}/${step}`, {
+        key: managementKey,
+      });
+      assert.deepEqual(
+        rotations.map((one: { state: string }) => one.state),
+        [state],
+      );
+    }
     assert.equal((await vault.send('POST', path, { key: managementKey, body })).status, 409);
     const wrong = await vault.send('POST', path, { key: managementKey, body: { purpose: 'row' } });
     assert.equal(wrong.status, 400);
@@ -215,6 +237,108 @@ onBothEngines('rotation of keys', (engine) => {
     ]);
     assert.equal((await destroying('data/1')).status, 204);
     assert.equal((await destroying('data/1')).status, 409);
+  });
+
+  test('a rotation that is paused between two commits counts all rows that are sealed again', async (t) => {
+    const vault = await startVault(t, engine, { clock: createStillClock() });
+    const key = await vault.application();
+    const count = gentleBatch + 5;
+    for (let at = 0; at < count; at++) {
+      await vault.send('POST', '/tokens', { key, body: { type: 'token', data: at } });
+    }
+    const path = '/tenants/self/keys/rotations';
+    const send = (step: string) =>
+      vault.send('POST', `${path}${step}`, { key: managementKey, body: { purpose: 'data' } });
+    const shown = async () => {
+      const { body } = await vault.send('GET', path, { key: managementKey });
+      return body.map((one: Record<string, unknown>) => [one['state'], one['rows_done']]);
+    };
+    await send('');
+    let isPaused = false;
+    const pausing = {
+      now: () => 0,
+      pause: async () => {
+        if (isPaused) return;
+        isPaused = true;
+        await send('/pause');
+        // Then the process renews its lease, and notices.
+        vault.clock.advance(5 * second);
+      },
+    };
+    const run = async (timer: Timer) => {
+      const parts = vault.running.vault;
+      const job = rotateTenantKeys({ ...parts, timer, isAlone: () => true });
+      await job.run(new AbortController().signal);
+    };
+    await run(pausing);
+    assert.deepEqual(await shown(), [['paused', gentleBatch]]);
+    await send('/resume');
+    vault.clock.advance(minute);
+    await run({ ...pausing, pause: async () => undefined });
+    assert.deepEqual(await shown(), [['finished', count]]);
+  });
+
+  test('nobody makes keyrings grow without limit: versions of a day, and those that live, are counted', async (t) => {
+    const vault = await startVault(t, engine, { clock: createStillClock() });
+    const send = async () => {
+      const path = '/tenants/self/keys/rotations';
+      const sent = { key: managementKey, body: { purpose: 'log' } };
+      const { status, body } = await vault.send('POST', path, sent);
+      const job = rotateTenantKeys({ ...vault.running.vault, isAlone: () => true });
+      await job.run(new AbortController().signal);
+      vault.clock.advance(second);
+      return [status, body.detail];
+    };
+    for (let version = 1; version <= versionsADayMax; version++) {
+      assert.deepEqual(await send(), [202, undefined], `version ${version}`);
+    }
+    const [soon, why] = await send();
+    assert.equal(soon, 409);
+    assert.match(why, /24 times within a day/);
+    vault.clock.advance(day);
+
+    const { store, tenants } = vault.running.vault;
+    const { tenant } = await operatorOf(vault);
+    const row = await tenantRowOf(tenants, tenant);
+    const made = { random: pooledRandom(), now: vault.clock.now() };
+    let keyring = await tenants.keyringOf(row);
+    while (keyring.versions.audit.length < livingVersionsMax) {
+      keyring = keyring.withVersion('audit', made);
+    }
+    const many = await tenants.rekeyed(row, keyring.withNewestActive('audit'));
+    const fact = { entity: 'keyring', id: tenant.id, operation: 'rotate' } as const;
+    const entry = systemEntry({ tenant: tenant.id, at: vault.clock.now(), ...fact });
+    assert.deepEqual(await store.commit({ ...many, entries: [entry] }), {});
+    vault.clock.advance(day);
+    const [status, detail] = await send();
+    assert.equal(status, 409);
+    assert.match(detail, /has 100 versions of a key that are not destroyed/);
+    const destroying = await vault.send('DELETE', '/tenants/self/keys/log/1', {
+      key: managementKey,
+    });
+    assert.equal(destroying.status, 204);
+    assert.deepEqual(await send(), [202, undefined]);
+  });
+
+  test('what was sealed under a key that is destroyed by now is not stored', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application();
+    const { body } = await vault.send('POST', '/tokens', {
+      key,
+      body: { type: 'token', data: 'one' },
+    });
+    const { store } = vault.running.vault;
+    const { tenant } = await operatorOf(vault);
+    const row = await store.get('tokens', { tenant_id: tenant.id, token_id: body.id });
+    assert.ok(row);
+    await rotate(vault, 'data');
+    await destroy(vault, 'data', 1);
+    // As a request would that has decided before, and commits after a long wait.
+    const late = { ...row, token_id: `late-${body.id}` as typeof row.token_id };
+    const fact = { entity: 'token', id: late.token_id, operation: 'create' } as const;
+    const entry = systemEntry({ tenant: tenant.id, at: vault.clock.now(), ...fact });
+    const writing = store.commit({ insert: { tokens: [late] }, entries: [entry] });
+    await assert.rejects(writing, { code: 'unavailable' });
   });
 
   test('rows of every table with a sealed column are sealed again, and the log explains them', async (t) => {

@@ -70,6 +70,8 @@ const entry: LogEntry = {
   message: 'Token created',
   result: 'success',
   disclosure: null,
+  source: null,
+  container: null,
   origin: null,
   trace_id: null,
 };

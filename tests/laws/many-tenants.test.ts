@@ -40,7 +40,10 @@ function counted({ running, clock }: TestVault) {
   return { read, tools: { store: counting, tenants, roots, vaultKeys, clock, random } };
 }
 
-/** What a start reads, and one run of every job. */
+/** Jobs that pass over all tenants in the course of time, some in each run: so many, however many there are. */
+const passing = new Set(['recount stored bytes', 'renew aged keys']);
+
+/** What a start reads, and one run of every other job. */
 async function readAtStart(vault: TestVault) {
   const { read, tools } = counted(vault);
   assert.equal(await hasNoRootKey(tools.store), false);
@@ -48,8 +51,7 @@ async function readAtStart(vault: TestVault) {
   await bootstrap(tools, { tenant: 'default', type: 'test', key: undefined });
   const timer = { now: () => 0, pause: async () => undefined };
   for (const job of jobsOf({ ...tools, timer }, undefined, vault.running.vault.reactorRuns)) {
-    // Once a day it reads everything, at a pace of its own, and opens no keyring for that.
-    if (job.name === 'recount stored bytes') continue;
+    if (passing.has(job.name)) continue;
     await job.run(new AbortController().signal);
   }
   const { queries, rows, tenants } = read;

@@ -1,6 +1,6 @@
 /** A backup of either engine restores to the same reads on either engine, or the restore names what is missing. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
@@ -12,6 +12,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +29,7 @@ import {
 } from '../support/backups.ts';
 import { notOnCitus } from '../support/citus-cluster.ts';
 import { type Engine, type EngineName, engineOf, type Place } from '../support/engines.ts';
-import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
+import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { smallDisk } from '../support/small-disk.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
@@ -137,6 +138,27 @@ test('a part that is missing, altered or foreign is named, and nothing is change
   };
   const cases: Record<string, readonly [(backup: string) => void, RegExp]> = {
     'no manifest': [(at) => rmSync(join(at, 'manifest.json')), /manifest\.json is missing/],
+    'a link to a manifest': [
+      (at) => {
+        renameSync(join(at, 'manifest.json'), join(at, 'other'));
+        symlinkSync('other', join(at, 'manifest.json'));
+      },
+      /manifest\.json is a link/,
+    ],
+    'a link to a database': [
+      (at) => {
+        rmSync(database(at));
+        symlinkSync(database(directory), database(at));
+      },
+      /strongroom\.db is a link/,
+    ],
+    'a pipe': [
+      (at) => {
+        rmSync(database(at));
+        execFileSync('mkfifo', [database(at)]);
+      },
+      /strongroom\.db is .* a special file/,
+    ],
     'no database': [(at) => rmSync(database(at)), /strongroom\.db is missing/],
     'a manifest cut short': [
       (at) => writeFileSync(join(at, 'manifest.json'), '{"format":'),
@@ -192,16 +214,29 @@ test('a part that is missing, altered or foreign is named, and nothing is change
       /strongroom\.db was altered or damaged/,
     ],
   };
+  const embedded = { databaseUrl: undefined, dataDir: join(temporaryDirectory(t), 'none') };
+  const postgres = engineOf('postgres');
+  const server = await postgres.place(t);
+  const places: Place[] = [embedded, server];
   for (const [title, [alter, says]] of Object.entries(cases)) {
     const at = join(temporaryDirectory(t), 'altered');
     cpSync(directory, at, { recursive: true });
     alter(at);
-    const place = { databaseUrl: undefined, dataDir: join(temporaryDirectory(t), 'none') };
-    const { code, stderr } = await restore(at, place, vault.rootKey);
-    assert.equal(code, 1, title);
-    assert.match(stderr, says, title);
-    assert.ok(!existsSync(place.dataDir), title);
+    // Each case is tried on both engines, on one of them with --dry-run.
+    places.reverse();
+    const [one, other] = places;
+    assert.ok(one && other);
+    const refused = await Promise.all([
+      restore(at, one, vault.rootKey),
+      restore(at, other, vault.rootKey, '--dry-run'),
+    ]);
+    for (const { code, stderr } of refused) {
+      assert.equal(code, 1, title);
+      assert.match(stderr, says, title);
+    }
+    assert.ok(!existsSync(embedded.dataDir), title);
   }
+  await assertEmpty(postgres, server);
 });
 
 test('a database to which an attacker has added something, with a manifest that says so, is refused', async (t) => {
@@ -331,12 +366,12 @@ test('a full disk ends a backup and a restore without anything that looks comple
   const target = join(disk, 'backup');
   const failed = await runCommand(['backup', target], environmentOf(vault.place, vault.rootKey));
   assert.equal(failed.code, 1);
-  assert.match(failed.stderr, /full|ENOSPC|no space/i);
+  assert.match(failed.stderr, /The disk of \S+ is full\. No backup was made/);
   assert.deepEqual(existsSync(target) ? readdirSync(target) : [], []);
   const place = { databaseUrl: undefined, dataDir: join(disk, 'data') };
   const short = await restore(directory, place, vault.rootKey);
   assert.equal(short.code, 1);
-  assert.match(short.stderr, /full|ENOSPC|no space/i);
+  assert.match(short.stderr, /The disk of \S+ is full\. Nothing was restored/);
   await assertEmpty(engineOf('sqlite'), place);
 });
 
@@ -357,10 +392,14 @@ test('backup --keep names backups by time, and keeps the newest that are complet
   writeFileSync(join(interrupted, 'strongroom.db.partial'), '');
   const own = join(parent, 'notes');
   mkdirSync(own);
+  writeFileSync(join(own, 'manifest.json'), '{}');
+  symlinkSync('notes', join(parent, '2000-01-01T00-00-00Z'));
   renameSync(first, join(parent, '2020-01-01T00-00-00Z'));
   const { directory, removed } = await backUp();
   assert.deepEqual(removed.sort(), [...older, interrupted].sort());
+  assert.ok(existsSync(join(own, 'manifest.json')), 'links are not followed');
   assert.deepEqual(readdirSync(parent).sort(), [
+    '2000-01-01T00-00-00Z',
     '2020-01-01T00-00-00Z',
     directory.slice(parent.length + 1),
     'notes',
@@ -369,3 +408,60 @@ test('backup --keep names backups by time, and keeps the newest that are complet
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /--keep must be a number from 1/);
 });
+
+/** The command lines of the files for deployment, as they are written. */
+const scheduled: Readonly<Record<string, { readonly from: EngineName; readonly line: RegExp }>> = {
+  'deploy/systemd/strongroom-backup.service': {
+    from: 'sqlite',
+    line: /^ExecStart=\/bin\/sh -ec '([^']+)'$/m,
+  },
+  'deploy/kubernetes/backup.yaml': {
+    from: 'postgres',
+    line: /- -ec\n +- \|\n((?: {18}.+\n)+)/,
+  },
+};
+
+for (const [path, { from, line }] of Object.entries(scheduled)) {
+  test(`what ${path} runs backs up, removes the oldest, and verifies the newest`, {
+    skip: from === 'postgres' && notOnCitus(noBackup),
+  }, async (t) => {
+    const vault = await unalteredVault(from);
+    const root = join(import.meta.dirname, '../..');
+    const written = line.exec(readFileSync(join(root, path), 'utf8'))?.[1];
+    assert.ok(written);
+    const place = temporaryDirectory(t);
+    const program = join(place, 'strongroom');
+    const start = `#!/bin/sh\nexec "${process.execPath}" "${root}/bin/strongroom.js" "$@"\n`;
+    writeFileSync(program, start, { mode: 0o755 });
+    const parent = join(place, 'backups');
+    const script = written
+      .replaceAll('\\\n', '')
+      .replaceAll(/\/opt\/strongroom/g, root)
+      .replaceAll(/(?:\/var)?\/backups\/strongroom/g, parent);
+    assert.ok(script.includes(`backup --keep 14 ${parent}`));
+    const run = (rootKey: Environment) => {
+      const environment = {
+        ...environmentOf(vault.place, rootKey),
+        NODE: process.execPath,
+        PATH: `${place}:${process.env['PATH']}`,
+      };
+      return spawnSync('/bin/sh', ['-ec', script], { env: environment, encoding: 'utf8' });
+    };
+    const first = run(vault.rootKey);
+    assert.equal(first.status, 0, first.stderr);
+    assert.match(first.stdout, /is complete and can be restored/);
+    const [name] = readdirSync(parent);
+    assert.ok(name);
+    const olderYears = Array.from({ length: 14 }, (_, index) => `${2001 + index}`);
+    for (const year of olderYears) {
+      cpSync(join(parent, name), join(parent, `${year}-01-01T00-00-00Z`), { recursive: true });
+    }
+    renameSync(join(parent, name), join(parent, '2020-01-01T00-00-00Z'));
+    const foreign = run(newRootKey());
+    assert.equal(foreign.status, 1, 'a backup that the root key does not open');
+    assert.match(foreign.stderr, /does not open the vault/);
+    const left = readdirSync(parent).sort();
+    assert.equal(left.length, 14);
+    assert.equal(left[0], '2003-01-01T00-00-00Z', 'the oldest are removed');
+  });
+}

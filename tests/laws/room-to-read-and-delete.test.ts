@@ -139,6 +139,8 @@ const mayBeLarger: ReadonlySet<string> = new Set(['tenants', 'applications', 'se
 const madeInBackground: ReadonlySet<string> = new Set([
   'deliveries',
   'webhook_failures',
+  'alert_marks',
+  'log_pushes',
   'checkpoints',
   'log_removals',
   'due_work',

@@ -27,6 +27,7 @@ import {
   toFormerForm,
 } from '../support/root-keys.ts';
 import { rowsOf } from '../support/rows.ts';
+import { freePort } from '../support/temporary.ts';
 import { createApplication, request } from '../support/vault.ts';
 
 const rotate = (place: Place, words: readonly string[] = [], more: Environment = {}) =>
@@ -190,6 +191,39 @@ onBothEngines('a rotation of the root key', (engine) => {
     const again = await rotate(place, [], { STRONGROOM_ROOT_KEY: both.STRONGROOM_ROOT_KEY });
     assert.equal(again.code, 1);
     assert.match(again.stderr, /still has the present root key/);
+  });
+
+  test('that cannot begin, or whose new source is never reached, is in the way of no other one', async (t) => {
+    const place = await engine.place(t);
+    const filled = await fill(place);
+    const [old] = keysInFile(place);
+    const kept = {
+      STRONGROOM_ROOT_KEY_SOURCE: 'environment',
+      STRONGROOM_ROOT_KEY: String(old?.export().toString('base64')),
+    };
+    const before = await namesOf(engine, place);
+    const same = await rotate(place, [], kept);
+    assert.equal(same.code, 1);
+    assert.match(same.stderr, /still has the present root key.*--to file/);
+    assert.deepEqual(await namesOf(engine, place), before, 'nothing has begun');
+    const unreachable = {
+      ...kept,
+      STRONGROOM_VAULT_ADDRESS: `http://127.0.0.1:${await freePort()}`,
+      STRONGROOM_VAULT_TOKEN: 'unused',
+    };
+    const failed = await rotate(place, ['--to', 'vault-transit'], unreachable);
+    assert.equal(failed.code, 1);
+    assert.match(failed.stderr, /cannot be reached/);
+    const file = `${keyFileOf(place)}.new`;
+    writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+    const moved = await rotate(place, ['--to', 'file'], {
+      ...kept,
+      STRONGROOM_ROOT_KEY_FILE: file,
+    });
+    assert.equal(moved.code, 0, moved.stderr);
+    const later = await opened(place, 0, { STRONGROOM_ROOT_KEY_FILE: file });
+    await assertWhole(later, filled);
+    await later.close();
   });
 
   test('does not finish while the row of a tenant is altered, and does not repair the row', async (t) => {

@@ -1,10 +1,19 @@
 /** How a vault comes up: where it dares to listen, what the first start makes, and who may help it. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { get } from 'node:https';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { newApiKey } from '../../src/keys/api-key.ts';
 import { writeCertificate } from '../support/certificate.ts';
 import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { startHost } from '../support/host.ts';
@@ -16,11 +25,13 @@ import {
   type VaultProcess,
 } from '../support/process.ts';
 import { assertUnchanged, contentOf, rowsOf } from '../support/rows.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
 
 /** An address that is not loopback and needs no network. */
 const everywhere = { STRONGROOM_HOST: '0.0.0.0' };
 const noBootstrapKey = { STRONGROOM_BOOTSTRAP_KEY: '' };
+const keyFileOf = (file: string) => ({ STRONGROOM_BOOTSTRAP_KEY_FILE: file });
 const shownKey = /"msg":"Its management key, shown only once: (key_test_mgt_\w+)"/;
 
 const refusals: readonly { title: string; environment: Environment; says: RegExp }[] = [
@@ -228,6 +239,103 @@ test('what a start says is structured like all other lines where no terminal rea
     messages[0],
     /^Created the root key .* nothing in this vault can ever be read again\.$/,
   );
-  assert.match(messages.at(-2), /^Metrics are at http:\/\/127\.0\.0\.1:\d+\/metrics$/);
-  assert.equal(messages.at(-1), `Strongroom listens on ${vault.url}`);
+  // The line after it, with the link of the console, may not be there yet.
+  const listens = messages.indexOf(`Strongroom listens on ${vault.url}`);
+  assert.match(messages[listens - 1], /^Metrics are at http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+});
+
+onBothEngines('the file of the management key', (engine) => {
+  const notPrinted = (vault: VaultProcess, key: string) => {
+    assert.equal(vault.output().includes(key), false);
+    assert.doesNotMatch(vault.output(), /shown only once/);
+  };
+
+  test('is written once, for its owner alone, and the key is printed nowhere', async (t) => {
+    const place = await engine.place(t);
+    const file = join(temporaryDirectory(t), 'management.key');
+    const environment = environmentOf(place, noBootstrapKey, keyFileOf(file));
+    const first = await spawnVault(t, environment);
+    const key = readFileSync(file, 'utf8').trim();
+    assert.match(key, /^key_test_mgt_/);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.deepEqual(readdirSync(dirname(file)), ['management.key']);
+    notPrinted(first, key);
+    assert.ok(first.output().includes(`is in the file ${file}`));
+    await createApplication(first.url, {}, key);
+    first.terminate();
+    assert.equal((await first.finished).code, 0);
+    rmSync(file);
+    const second = await spawnVault(t, environment);
+    assert.equal(existsSync(file), false, 'a later start writes no key');
+    await createApplication(second.url, {}, key);
+  });
+
+  test('is read where it exists, and stays as it is', async (t) => {
+    const place = await engine.place(t);
+    const file = join(temporaryDirectory(t), 'management.key');
+    writeFileSync(file, `${managementKey}\n`, { mode: 0o400 });
+    const vault = await spawnVault(t, environmentOf(place, noBootstrapKey, keyFileOf(file)));
+    await createApplication(vault.url, {}, managementKey);
+    assert.equal(readFileSync(file, 'utf8'), `${managementKey}\n`);
+    notPrinted(vault, managementKey);
+  });
+});
+
+test('the file of the management key is refused, and no tenant is made, where it cannot be used', async (t) => {
+  const engine = engineOf('sqlite');
+  const place = await engine.place(t);
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'management.key');
+  const key = newApiKey({ env: 'prod', kind: 'mgt', random: randomBytes });
+  const cases = [
+    {
+      text: 'only.thirty.one.characters.long',
+      mode: 0o600,
+      says: /must have 32 to 200 characters/,
+    },
+    { text: key, mode: 0o600, says: /has no management key for a tenant of this type/ },
+    { text: managementKey, mode: 0o604, says: /has mode 0604: users other than its owner/ },
+    { text: managementKey, mode: 0o660, says: /has mode 0660: users other than its owner/ },
+  ];
+  const start = (...more: Environment[]) =>
+    runCommand(['serve'], environmentOf(place, noBootstrapKey, keyFileOf(file), ...more));
+  for (const { text, mode, says } of cases) {
+    writeFileSync(file, text);
+    chmodSync(file, mode);
+    const { code, stdout, stderr } = await start();
+    assert.equal(code, 1, stdout);
+    assert.match(stderr, says);
+    assert.ok(stderr.includes(`STRONGROOM_BOOTSTRAP_KEY_FILE (${file}) `), stderr);
+    assert.equal(stderr.includes(text), false, 'the key is not printed');
+  }
+  const lost = await start(keyFileOf(join(directory, 'none', 'management.key')));
+  assert.match(lost.stderr, /cannot be written: ENOENT/);
+  const both = await start({ STRONGROOM_BOOTSTRAP_KEY: managementKey });
+  assert.match(both.stderr, /cannot be combined with STRONGROOM_BOOTSTRAP_KEY/);
+  assert.equal((await rowsOf(engine, place, 'tenants')).length, 0);
+});
+
+test('of servers that start at once, only the one that made the tenant keeps its key file', async (t) => {
+  const files = [0, 1].map(() => join(temporaryDirectory(t), 'management.key'));
+  const shared = withRootKey();
+  const { starts } = await startTwo(
+    t,
+    files.map((file) => ({ ...shared, ...keyFileOf(file) })),
+  );
+  const [kept, ...others] = files.filter((file) => existsSync(file));
+  assert.ok(kept !== undefined && others.length === 0);
+  for (const start of starts) {
+    assert.ok(start.status === 'fulfilled');
+    await createApplication(start.value.url, {}, readFileSync(kept, 'utf8').trim());
+  }
+});
+
+test('of servers that start at once with one file, each leaves the key in it', async (t) => {
+  const file = join(temporaryDirectory(t), 'management.key');
+  const environment = { ...withRootKey(), ...keyFileOf(file) };
+  const { starts } = await startTwo(t, [environment, environment]);
+  for (const start of starts) {
+    assert.ok(start.status === 'fulfilled');
+    await createApplication(start.value.url, {}, readFileSync(file, 'utf8').trim());
+  }
 });

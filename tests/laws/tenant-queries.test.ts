@@ -21,10 +21,14 @@ const beyondOneTenant: Readonly<Record<string, number>> = {
   // What is due of any tenant, for jobs, and the ids behind the numbers by which rows name their tenants.
   'src/store/queries/due.ts': 3,
   // The keys of the vault itself, all of them or the few that protect the others, and the numbers of the pairs that
-  // sign webhooks.
-  'src/store/queries/vault-keys.ts': 3,
+  // sign webhooks; one by its name.
+  'src/store/queries/vault-keys.ts': 4,
   // Rotations that are under way, for the operator.
   'src/store/queries/key-rotations.ts': 1,
+  // Whose sessions a copy of the vault leaves out.
+  'src/store/queries/sessions.ts': 1,
+  // The same of sessions of the console and of links to it.
+  'src/store/queries/people.ts': 2,
   // The conditions of a list begin with the tenant; see token-conditions.
   'src/store/queries/token-sources.ts': 1,
 };
@@ -98,7 +102,14 @@ test('every key begins with the tenant, except key hashes, proxy addresses, host
     committedPaths()
       .filter((path) => /^src\/.*\.ts$/.test(path))
       .filter((path) => new RegExp(`\\.get\\(\\s*'${table}'`).test(readSource(path).text));
-  assert.deepEqual(users('api_keys'), ['src/access/authenticate.ts']);
+  assert.deepEqual(users('api_keys'), [
+    'src/access/authenticate.ts',
+    // Which origins may show the fields of a public key, whoever asks.
+    'src/access/origins-by-key.ts',
+    // The operator's own.
+    'src/access/tenants/bootstrap.ts',
+    'src/cli/key-find.ts',
+  ]);
   assert.deepEqual(users('proxy_addresses'), [
     'src/proxies/find.ts',
     'src/proxies/resource.ts',

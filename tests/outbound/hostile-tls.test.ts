@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
+import { keyUpdatesMax } from '../../src/base/key-updates.ts';
+import { newAuthority } from '../../src/keys/temporary-authority.ts';
 import { Handshakes } from '../../src/outbound/handshakes.ts';
 import { startDestination } from '../support/destination.ts';
 import { expensiveChain } from '../support/expensive-chain.ts';
 import { calling, fails } from '../support/forwarding.ts';
+import { type RecordWriter, recordWriter, suite } from '../support/tls-records.ts';
 
 /** The cipher suites in a ClientHello (RFC 8446, section 4.1.2), which fits into the first record. */
 function suitesIn(record: Buffer): readonly number[] {
@@ -99,4 +102,31 @@ test('a host cannot repeat the handshake on a connection that is secured', async
   const forward = calling({ allow: new Set([name]), authorities: [authority.cert] });
   forward(url).catch(() => undefined);
   assert.notEqual(await outcome.promise, null);
+});
+
+test('a host that changes its keys again and again, in place of a response, is cut off', async (t) => {
+  const authority = newAuthority();
+  const server = createTlsServer({ ...authority.issue('host'), ciphers: suite });
+  const sockets: Socket[] = [];
+  server.on('connection', (socket) => sockets.push(socket));
+  let records: RecordWriter | undefined;
+  server.on('keylog', (line: Buffer) => {
+    if (line.toString().startsWith('SERVER_TRAFFIC_SECRET_0 ')) records = recordWriter(line);
+  });
+  server.on('secureConnection', (socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => {
+      assert.ok(records);
+      sockets.at(-1)?.write(records.keyUpdates(keyUpdatesMax + 1));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const name = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const call = calling({ allow: new Set([name]), authorities: [authority.cert] });
+  await fails(call(`https://${name}/`), 'key_updates');
 });

@@ -1,12 +1,14 @@
 /** The files of `deploy/` and the Dockerfile agree with the program: variables, options, limits and times. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { bodyBytesMax } from '../../src/http/protocol/body.ts';
 import { requestTimeoutMs } from '../../src/http/transport.ts';
 import { refuseUnknown } from '../../src/runtime/config/variables.ts';
 import { committedPaths, root } from '../support/source.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const { scripts, version } = JSON.parse(read('package.json'));
@@ -39,6 +41,45 @@ test('the container and the systemd unit start Node with the options of npm star
   assert.match(unit, /^OOMPolicy=continue$/m);
 });
 
+const noAnalyze =
+  spawnSync('systemd-analyze', ['--version']).status !== 0 && 'not here: systemd-analyze';
+
+test('systemd accepts the units, and finds no more exposed than before', {
+  skip: noAnalyze,
+}, (t) => {
+  const directory = temporaryDirectory(t);
+  for (const name of ['strongroom', 'strongroom-backup']) {
+    const unit = join(directory, `${name}.service`);
+    writeFileSync(unit, read(`deploy/systemd/${name}.service`).replaceAll('/opt/strongroom', root));
+    const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', unit], {
+      encoding: 'utf8',
+    });
+    const ofUnit = stderr.split('\n').filter((line) => line.includes(name));
+    assert.deepEqual(ofUnit, []);
+  }
+  const { status, stdout } = spawnSync(
+    'systemd-analyze',
+    ['security', '--offline=true', '--threshold=20', join(directory, 'strongroom.service')],
+    { encoding: 'utf8' },
+  );
+  assert.equal(status, 0, stdout);
+});
+
+test('the unit is told by the vault when it is ready, and gets its root key as a credential', () => {
+  const unit = read('deploy/systemd/strongroom.service');
+  for (const line of [
+    'Type=notify',
+    'NotifyAccess=all',
+    'WatchdogSec=60',
+    'ExecReload=/bin/kill -HUP $MAINPID',
+    'MemoryMax=2G',
+    'LoadCredential=root.key:/etc/strongroom/root.key',
+    'Environment=STRONGROOM_ROOT_KEY_FILE=/run/credentials/%n/root.key',
+  ]) {
+    assert.ok(unit.includes(`\n${line}\n`), line);
+  }
+});
+
 test('the manifests run this version as a user without rights, on a file system it cannot write', () => {
   for (const path of ['embedded', 'postgresql'].map((name) => `deploy/kubernetes/${name}.yaml`)) {
     const text = read(path);
@@ -64,6 +105,29 @@ test('the manifests run this version as a user without rights, on a file system 
         new RegExp(`${probe}:\n +httpGet: \\{path: /(?:healthz|readyz), port: https,`),
       );
     }
+  }
+});
+
+test('the vaults of compose.yaml get their secrets from files, and nginx the configuration that is shipped', () => {
+  const text = read('compose.yaml');
+  assert.ok(text.includes(`image: strongroom:${version}\n`));
+  for (const line of [
+    'read_only: true',
+    'cap_drop: [ALL]',
+    'no-new-privileges:true',
+    '{internal: true}',
+  ]) {
+    assert.ok(text.includes(line), line);
+  }
+  const names = text.match(/\bSTRONGROOM_[A-Z_]*[A-Z]\b/g) ?? [];
+  refuseUnknown(Object.fromEntries(names.map((name) => [name, 'x'])));
+  assert.doesNotMatch(text, /PASSWORD: |_ROOT_KEY: |DATABASE_URL: |BOOTSTRAP_KEY: /);
+  // The names that it writes in place of those of the example are there to be replaced.
+  const nginx = read('deploy/proxies/nginx.conf');
+  const replaced = [...text.matchAll(/-e '(?:s\|([^|]+)\||s?\/([^/]+)\/)/g)];
+  assert.equal(replaced.length, 6);
+  for (const [, path, name = path] of replaced) {
+    assert.ok(nginx.includes(`${name}`.replaceAll('\\', '')), `${name}`);
   }
 });
 

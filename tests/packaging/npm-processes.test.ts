@@ -128,7 +128,7 @@ test('a server in a terminal goes on after SIGHUP, and ends when the terminal is
     readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(process.execPath),
   );
   killIfAlive(server ?? 0, 'SIGHUP');
-  await untilLine(/"msg":"reload: there is nothing to read again/);
+  await untilLine(/^reload: what was read again is in use/);
   assert.throws(() => lockDirectory(dataDir), DirectoryLockedError);
   terminal.kill('SIGKILL');
   untilLocked(dataDir);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
@@ -91,7 +91,7 @@ const proxies: readonly Proxy[] = [
       // The log of the main context is open for everything: what a request causes must not get there.
       writeFileSync(
         main,
-        `daemon off; worker_processes 1; pid ${directory}/pid; error_log ${directory}/main.log info;
+        `daemon off; master_process off; pid ${directory}/pid; error_log ${directory}/main.log info;
 events {}
 http { access_log off; ${temporary.join(' ')} include ${directory}/server.conf; }\n`,
       );
@@ -173,6 +173,43 @@ for (const { program, configure } of proxies) {
   }
 }
 
+const withoutNginx = spawnSync('nginx', ['-v']).error !== undefined;
+
+test('nginx sends a request that may have changed something to one vault alone, and a read to the next', {
+  skip: withoutNginx && 'this machine has no nginx',
+}, async (t) => {
+  const directory = temporaryDirectory(t);
+  const { cert } = writeCertificate(directory);
+  const received: string[] = [];
+  const closing = async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => socket.destroy());
+      socket.once('data', (bytes) => {
+        received.push(bytes.toString().split(' ', 1).join());
+        socket.destroy();
+      });
+    });
+    return addressOf(t, server);
+  };
+  // No server is left out for having failed.
+  const counted = 'max_fails=0;';
+  const upstream = `${await closing()} ${counted}\n  server ${await closing()} ${counted} #`;
+  const port = await freePort();
+  const [nginx] = proxies;
+  assert.ok(nginx);
+  const proxy = startProxy(t, nginx.program, nginx.configure({ directory, port, upstream }));
+  await untilAccepts(port);
+  for (const path of ['/tokens/a', '/proxy/a']) {
+    for (const method of ['GET', 'POST', 'PATCH', 'PUT', 'DELETE']) {
+      received.length = 0;
+      await exchange(port, cert, `${method} ${path} HTTP/1.1\r\n${headers}${close}`);
+      const servers = method === 'GET' ? 2 : 1;
+      assert.deepEqual(received, Array(servers).fill(method), `${method} ${path}`);
+    }
+  }
+  await stopProxy(proxy);
+});
+
 const linesWith = (text: string, part: string) =>
   text
     .split('\n')
@@ -190,12 +227,16 @@ async function startSilent(t: TestContext): Promise<Upstream> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy()).resume();
   });
+  return { address: await addressOf(t, server), output: () => '' };
+}
+
+async function addressOf(t: TestContext, server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => void server.close());
   const address = server.address();
   assert.ok(address !== null && typeof address === 'object');
-  return { address: `127.0.0.1:${address.port}`, output: () => '' };
+  return `127.0.0.1:${address.port}`;
 }
 
 interface RunningProxy {

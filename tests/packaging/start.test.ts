@@ -1,5 +1,7 @@
 /** What a start of the published package reads: what only some commands or requests need is not part of it. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { bundle } from '../../scripts/bundle.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -31,4 +33,15 @@ test('a start reads neither the parser of the command line nor the description o
     sources.filter((source) => neededLater.some((form) => form.test(source))),
     [],
   );
+});
+
+test('the license of each production dependency is passed on with the bundle', async (t) => {
+  const directory = temporaryDirectory(t);
+  await bundle(directory);
+  const named = readFileSync(join(directory, 'LICENSES.txt'), 'utf8');
+  const root = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
+  const missing = Object.entries(root.dependencies).filter(
+    ([name, version]) => !named.split('\n').some((line) => line.startsWith(`${name} ${version}: `)),
+  );
+  assert.deepEqual(missing, []);
 });

@@ -26,7 +26,7 @@ const wrong: Readonly<Record<string, readonly [code: string, kind: string, messa
   'does not compile': [
     "\n\nmodule.exports = 'secret",
     'does not compile',
-    /^does not compile \(line 3\)$/,
+    /^does not compile \(line 3, column \d+\)$/,
   ],
   'exports nothing': ['1', 'exports no function', /must export a function/],
   'exports a class instance': [

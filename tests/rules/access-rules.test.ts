@@ -129,6 +129,21 @@ suite('parseRules', () => {
     });
   }
 
+  test('names the permissions that can be granted, and the one that was probably meant', () => {
+    const messageOf = (permission: string) => {
+      try {
+        parsePermissions([permission], 'public');
+      } catch (error) {
+        return (error as VaultError).errors?.['permissions[0]']?.[0];
+      }
+      return undefined;
+    };
+    const list = 'must be one of: token:create, token:update, token-intent:create';
+    assert.equal(messageOf('tokens:craete'), `did you mean token:create? It ${list}`);
+    assert.equal(messageOf('token:read'), list, 'a public application may not hold it');
+    assert.equal(messageOf('x'.repeat(100_000)), list);
+  });
+
   test('takes 100 rules of 50 permissions and 10 conditions, and not one more', () => {
     const rules = (count: number) =>
       Array.from({ length: count }, (_, index) => ({ ...good, priority: index + 1 }));

@@ -279,10 +279,12 @@ suite('what opens', () => {
       assert.doesNotMatch(text, /\b(?:openerOf|grantOf)\b(?!\()(?! ?[,}])/, path);
     }
     assert.deepEqual([...jobs].toSorted(), [
+      'continue sign-ins: src/access/people/flows.ts',
       'deliver events: src/webhooks/deliveries/disable.ts',
       'deliver events: src/webhooks/deliveries/webhooks-of.ts',
       'deliver events: src/webhooks/events/envelope.ts',
       'describe proxies: src/webhooks/events/data.ts',
+      'examine proxies: src/cli/doctor/proxies.ts',
       'expire card codes: src/tokens/contents/sealed-row.ts',
       'expire card codes: src/tokens/intents/row.ts',
       'expire responses: src/http/idempotency/stored-reply.ts',
@@ -291,7 +293,7 @@ suite('what opens', () => {
       'load proxies: src/proxies/calls/holder.ts',
       'load proxies: src/proxies/find.ts',
       'load reactors: src/reactors/calls/called-reactor.ts',
-      'load reactors: src/reactors/calls/holder.ts',
+      'load reactors: src/reactors/calls/react.ts',
       'match results: src/reactors/calls/read-result.ts',
       'match webhooks: src/webhooks/subscriptions.ts',
       'not a name: job: src/access/keyrings/vault-keys.ts',

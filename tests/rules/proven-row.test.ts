@@ -7,8 +7,9 @@ import { pooledRandom } from '../../src/base/random.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
 import { ifProven, proven, requireProven } from '../../src/rules/proven-row.ts';
 import { createQuarantine } from '../../src/rules/quarantine.ts';
+import { explainedTables, type ProvenTable } from '../../src/store/row-states.ts';
 import type { Query, Store } from '../../src/store/store.ts';
-import type { Row } from '../../src/store/tables.ts';
+import { type Row, shapes } from '../../src/store/tables.ts';
 import { asStored } from '../support/rows.ts';
 import { committedPaths, readSource } from '../support/source.ts';
 
@@ -26,6 +27,8 @@ function application(name: string): Row<'applications'> {
     permissions: '[]',
     rules: '[]',
     key_ids: '[]',
+    origins: null,
+    egress_budget: null,
     created_by: null,
     created_at: at,
     modified_by: null,
@@ -56,6 +59,23 @@ suite('a row that is yet to be proven', () => {
       return [passed, requireProven(keys, 'applications', row).permissions];
     };
     assert.equal(typeof compiled, 'function');
+  });
+
+  test('is never made of text that a database gives back as another one, in whichever table and column', () => {
+    for (const [table, { by }] of Object.entries(explainedTables)) {
+      if (by !== 'proof') continue;
+      const columns = shapes[table as ProvenTable].columns.filter((column) => column !== 'proof');
+      for (const column of columns) {
+        for (const text of ['a\ud800b', '\udc00', 'a\0b']) {
+          const row = Object.fromEntries(columns.map((one) => [one, one === column ? text : '']));
+          assert.throws(() => proven(keys, table as 'applications', row as never), {
+            code: 'validation_failed',
+            errors: { [column]: ['must not contain U+0000 or half of a surrogate pair'] },
+          });
+        }
+      }
+    }
+    assert.equal(application('\u{10ffff}').name, '\u{10ffff}');
   });
 
   test('is the row itself where the vault wrote it, and an error that names it where not', () => {
@@ -90,8 +110,12 @@ const lookers: Readonly<Record<string, string>> = {
   'src/access/tenants/tenants.ts': 'opens the keyring in it, which proves it, and deletion marks',
   'src/access/keyrings/open-vault-keys.ts': 'opens what the root key protects in it',
   'src/access/keyrings/rotate-root.ts': 'finds which key protects it, before it proves it',
+  'src/cli/copy/tenant-keys.ts':
+    'opens the keyring of a tenant that moves, and compares its row with the log',
   'src/cli/doctor/root-key.ts': 'opens what the root key has sealed in it',
   'src/cli/logs/state.ts': 'compares it with the log',
+  'src/runtime/jobs/renew-aged-keys.ts':
+    'whether the tenant is deleted, and its keyring, which the root key proves; then the whole row',
   'src/runtime/metrics-address.ts': 'counts the tokens of tenants that it does not call deleted',
   'src/http/handle-request.ts':
     'skips a check, which would refuse, where it says that it is deleted',

@@ -100,7 +100,7 @@ test('what is empty, of somebody else, of the client commands or set by Kubernet
   assert.match(port ?? '', /^STRONGROOM_PORT must be a port .* set enableServiceLinks to false\.$/);
 });
 
-test('each variable of the README is known, and each known one is in the documents', () => {
+test('each variable of a document is known, and each known one is in the documents', () => {
   const root = join(import.meta.dirname, '..', '..');
   const files = execFileSync('git', ['ls-files', 'README.md', 'docs/*.md'], { cwd: root });
   const texts = String(files)

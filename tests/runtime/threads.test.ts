@@ -5,12 +5,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
+import { rotateTenantKeys } from '../../src/runtime/jobs/rotate-keys.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { rowsOf, verifyLog } from '../support/rows.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
 import {
   createStillClock,
+  managementKey,
   request,
   startVault,
   type TestVault,
@@ -104,6 +106,27 @@ onBothEngines('several request threads', (engine) => {
     assert.deepEqual(await statuses(), new Set([401]));
     over = true;
     await Promise.all(meanwhile);
+  });
+
+  test('a key that a rotation has replaced is destroyed through any of them', async (t) => {
+    const { vault } = await severalThreads(t, engine);
+    const send = (method: string, path: string, body?: object) =>
+      request(`${vault.url}/tenants/self/keys${path}`, method, {
+        key: managementKey,
+        headers: separately,
+        ...(body && { body }),
+      });
+    assert.equal((await send('POST', '/rotations', { purpose: 'data' })).status, 202);
+    const job = rotateTenantKeys({ ...vault.running.vault, isAlone: () => true });
+    await job.run(new AbortController().signal);
+    assert.equal((await send('DELETE', '/data/1')).status, 204);
+    const { body } = await send('GET', '');
+    assert.deepEqual(
+      body.keys
+        .filter(({ purpose }: { purpose: string }) => purpose === 'data')
+        .map(({ state }: { state: string }) => state),
+      ['destroyed', 'active'],
+    );
   });
 
   test('requests, failed attempts and refusals are counted once for all of them', async (t) => {

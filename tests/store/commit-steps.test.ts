@@ -97,6 +97,29 @@ onBothEngines('commit steps', (engine) => {
     assert.deepEqual(said, ['prepare before', 'conclude before failed']);
   });
 
+  test('a step for rows alone is done for whatever writes rows, and for no change of entries alone', async (t) => {
+    const said: string[] = [];
+    const rowsOnly = { ...saying(said, 'rows'), isForRows: true } as const;
+    const stored = await engine.store(t);
+    const store = withCommitSteps(stored, [rowsOnly]);
+    await store.commit({ entries: [entry('a')] });
+    assert.deepEqual(said, []);
+    await store.commit(creation('a'));
+    const row = token('a');
+    const version = row.version + 1;
+    await store.commit({ replace: { tokens: [{ ...row, version }] }, entries: [entry('a')] });
+    const remove = { tokens: [{ ...row, version, data_version: 1 }] };
+    await store.commit({ remove, entries: [entry('a')] });
+    assert.deepEqual(
+      said,
+      Array.from({ length: 3 }, () => ['prepare rows', 'conclude rows ended']).flat(),
+    );
+    // What a step before it has added counts as well.
+    const adding: CommitStep = { prepare: (change) => ({ ...creation('b'), ...change }) };
+    await withCommitSteps(stored, [adding, rowsOnly]).commit({ entries: [entry('a')] });
+    assert.equal(said.length, 8);
+  });
+
   test('a caller that waits for the store is announced first', async (t) => {
     let waits = 0;
     const stored: Store = await engine.store(t);

@@ -7,6 +7,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { pushingTo } from '../support/collector.ts';
+import { startDestination } from '../support/destination.ts';
 import { type EngineName, engineOf, onBothEngines } from '../support/engines.ts';
 import { environmentOf, runProcess, spawnVault, withCode } from '../support/process.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -120,7 +122,7 @@ const acrossTenants: readonly {
     why: 'the tenants for which deliveries wait, by steps from one to the next, every ten minutes',
   },
   {
-    is: /^select tenant_id from tenants where deleted_at is null and created_at <= .+ order by created_at, tenant_id/,
+    is: /^select \S+ from tenants where deleted_at is null and away_until is null .+ order by created_at, tenant_id/,
     why: 'the tenants whose keys have reached their age, for a job that then goes through them one by one',
   },
   {
@@ -252,7 +254,12 @@ async function statementsOfTour(t: TestContext, name: EngineName) {
   await (await engine.open(place)).close();
   const file = join(temporaryDirectory(t), 'statements');
   const recorder = new URL('../support/statement-recorder.ts', import.meta.url).href;
-  const recording = { NODE_OPTIONS: `--import=${recorder}`, STATEMENTS_FILE: file };
+  const collector = await startDestination(t);
+  const recording = {
+    NODE_OPTIONS: `--import=${recorder}`,
+    STATEMENTS_FILE: file,
+    ...pushingTo(t, collector.url, collector.authority),
+  };
   const start = () => spawnVault(t, environmentOf(place, withCode, recording));
   const vault = await start();
   const declared = await routesOf(await startVault(t, engineOf('sqlite')));

@@ -7,8 +7,11 @@ import { type Change, type CommitOutcome, flatten } from '../../src/store/change
 import { createLane } from '../../src/store/commit/lane.ts';
 import { monotonicMs } from '../../src/store/commit/queue.ts';
 import { createPostgresCommitter } from '../../src/store/postgres/commit.ts';
-import { independentGroupsByTenant } from '../../src/store/postgres/independent-groups.ts';
-import { creation, entry, now, tenant, token } from '../support/changes.ts';
+import {
+  independentGroups,
+  independentGroupsByTenant,
+} from '../../src/store/postgres/independent-groups.ts';
+import { creation, entry, now, removal, tenant, token } from '../support/changes.ts';
 import { engineOf } from '../support/engines.ts';
 import { lockTable } from '../support/locks.ts';
 
@@ -89,4 +92,37 @@ test('where tables are distributed, tenants take turns with rows that come again
   );
   assert.equal(tenants.length, changes.length);
   assert.deepEqual(tenants.slice(0, 3), [new Set([tenant]), new Set([other]), new Set([tenant])]);
+});
+
+test('a row that ends and one that is made with its key are never in one statement, whichever comes first', () => {
+  const made = flatten(creation(token('one')));
+  const ended = flatten({
+    remove: { tokens: [removal('one')] },
+    entries: [entry('one', 'delete')],
+  });
+  const unlike = flatten(creation(token('two')));
+  assert.deepEqual(independentGroups([made, unlike, ended]), [[made, unlike], [ended]]);
+  assert.deepEqual(independentGroups([ended, unlike, made]), [[ended, unlike], [made]]);
+});
+
+test('the log tells a deletion and a creation of one id in the order in which they happened', async (t) => {
+  const place = await engine.place(t);
+  const store = await engine.open(place);
+  t.after(() => store.close());
+  await store.commit(creation(token('again')));
+  const release = await lockTable(t, place, 'due_work in exclusive mode');
+  const before: Change = {
+    insert: { due_work: [{ tenant_id: tenant, work: 'checkpoint', due_at: now }] },
+    entries: [entry('first', 'update')],
+  };
+  // Both wait for the first, and are of one group by then.
+  const waiting = store.commit(before);
+  const made = store.commit(creation(token('again')));
+  const ended = store.commit({
+    remove: { tokens: [removal('again')] },
+    entries: [entry('again', 'delete')],
+  });
+  await release();
+  await Promise.all([waiting, ended]);
+  assert.equal((await made).conflict, 'tokens.key');
 });

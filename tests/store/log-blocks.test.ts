@@ -31,6 +31,8 @@ const entry: StatedEntry = {
   message: '',
   result: 'success',
   disclosure: null,
+  source: null,
+  container: null,
   origin: null,
   trace_id: null,
   state: null,

@@ -11,8 +11,7 @@ import {
   isExact,
   type LogBlock,
   openBlock,
-  termOfId,
-  termOfType,
+  termOf,
   textsOf,
   writtenEntry,
 } from '../../src/store/log-chain/block.ts';
@@ -20,6 +19,7 @@ import { LogChain } from '../../src/store/log-chain/chain.ts';
 import {
   entryHash,
   factsOf,
+  noSource,
   type StatedEntry,
   seedHead,
   streamSeed,
@@ -43,6 +43,8 @@ const entry: StatedEntry = {
   message: 'Token retrieved',
   result: 'success',
   disclosure: null,
+  source: null,
+  container: null,
   origin: '127.0.0.1',
   trace_id: null,
   state: null,
@@ -97,9 +99,12 @@ test('a text is the JSON of its facts, whatever they hold', () => {
 
 test('the hash depends on every fact, on the place and on all before', () => {
   const original = entryHash('a', 1, text());
-  const { tenant_id: _, ...facts } = entry;
+  const { tenant_id: _, source: __, container: ___, ...facts } = entry;
   const changes = [
     ...Object.keys(facts).map((name) => ({ [name]: 'changed' })),
+    { source: noSource },
+    { source: noSource, container: 'changed' },
+    ...Object.keys(noSource).map((name) => ({ source: { ...noSource, [name]: 'changed' } })),
     { actor_id: '' },
     { trace_id: '' },
     { state: '' },
@@ -228,7 +233,12 @@ test('no column of a block by which it is searched can be changed unnoticed', ()
   ];
   const block = oneBlock(new LogChain(stream), ...entries);
   const { entities, first_at, last_at } = block;
-  assert.equal(entities, termOfId(entry.entity_id) + termOfType('token') + termOfId('x'));
+  assert.equal(
+    entities,
+    termOf('entity_id', entry.entity_id) +
+      termOf('entity_type', 'token') +
+      termOf('entity_id', 'x'),
+  );
   assert.deepEqual([first_at, last_at], [entry.created_at, entry.created_at + 5]);
   const head = seedHead(tenant, stream);
   assert.ok(follows(head, linkOfBlock(block)));

@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
@@ -82,6 +84,28 @@ const tenants = Array.from({ length: 4 }, () => randomUUID() as TenantId);
 const creationOf = (tenant_id: TenantId, id: string): Change => ({
   insert: { tokens: [{ ...token(id), tenant_id }] },
   entries: [{ ...entry(id), tenant_id }],
+});
+
+test('a backup of distributed tables is refused, says what to do instead, and leaves nothing behind', async (t) => {
+  const { place } = await distributedStore(t);
+  const parent = temporaryDirectory(t);
+  for (const words of [
+    ['backup', join(parent, 'one')],
+    ['backup', '--keep', '14', join(parent, 'many')],
+  ]) {
+    const { code, stdout, stderr } = await runCommand(words, environmentOf(place));
+    assert.equal(code, 1, stdout);
+    assert.match(stderr, /tables are distributed over several servers.*No backup was made/);
+    assert.match(
+      stderr,
+      /citus_create_restore_point and base backups, or .*"strongroom database copy"/,
+    );
+  }
+  const left = readdirSync(parent, { recursive: true, withFileTypes: true });
+  assert.deepEqual(
+    left.filter((one) => one.isFile()),
+    [],
+  );
 });
 
 test('where tables are distributed, a group is one statement for each tenant', async (t) => {

@@ -17,12 +17,12 @@ const giveUpAt = monotonicMs() + waitMsMax;
 function refusals(queue: Queue, weights: readonly number[]): number {
   let refused = 0;
   for (const bytes of weights) {
-    const reject = (error: unknown) => {
-      assert.ok(error instanceof VaultError && error.code === 'overloaded');
+    const end = (outcome: unknown) => {
+      assert.ok(outcome instanceof VaultError && outcome.code === 'overloaded');
       refused += 1;
     };
     const weight = { rows: 1, bytes };
-    queue.push({ caller: 'one', change, weight, giveUpAt, resolve: () => undefined, reject });
+    queue.push({ caller: 'one', change, weight, giveUpAt, end });
   }
   return refused;
 }
@@ -78,8 +78,8 @@ test('a caller with many changes, or with large ones, does not hold up the chang
     const queue = new Queue();
     const push = (caller: string, at: number, ofRows: number) => {
       const weight = { rows: ofRows, bytes: 100 };
-      const settle = { resolve: () => undefined, reject: assert.fail };
-      queue.push({ caller, change, weight, giveUpAt: giveUpAt + at, ...settle });
+      const end = () => assert.fail('refused');
+      queue.push({ caller, change, weight, giveUpAt: giveUpAt + at, end });
     };
     for (let at = 0; at < count; at += 1) push('hostile', at, rows);
     queue.takeGroup();

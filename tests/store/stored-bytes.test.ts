@@ -209,6 +209,17 @@ onBothEngines('stored bytes', (engine) => {
       ...tables.flatMap((table) =>
         actions.map((action) => `drop trigger stored_bytes_${table}_${action} on ${table}`),
       ),
+      'alter table applications drop column origins',
+      'alter table applications drop column egress_budget',
+      'alter table tenants drop column away_until',
+      ...[
+        'log_pushes',
+        'alert_marks',
+        'sign_in_methods',
+        'console_sessions',
+        'console_links',
+        'people',
+      ].map((table) => `drop table ${table}`),
       'drop table key_rotations',
       'drop table fingerprint_claims',
       'drop index reactor_runs_due_by_due_at',

@@ -1,9 +1,11 @@
 /** Changes for tests of the store: a token, its entry in the log, and the change that creates it. */
+
 import type { Instant } from '../../src/base/clock.ts';
 import { type Container, rootContainer } from '../../src/base/container.ts';
 import type { ApplicationId, TenantId, TokenId } from '../../src/base/ids.ts';
 import type { Change } from '../../src/store/change.ts';
 import type { LogEntry } from '../../src/store/log-chain/entries.ts';
+import { noSource } from '../../src/store/log-chain/entries.ts';
 import type { Row } from '../../src/store/tables.ts';
 
 export const tenant = '00000000-0000-4000-8000-000000000001' as TenantId;
@@ -21,6 +23,8 @@ export const entry = (id: string, operation = 'create'): LogEntry => ({
   message: 'Token created',
   result: 'success',
   disclosure: null,
+  source: noSource,
+  container: null,
   origin: '127.0.0.1',
   trace_id: null,
 });

@@ -108,6 +108,7 @@ export async function worldOf(running: TestVault, called: Called): Promise<objec
         STRONGROOM_URL: running.url,
         STRONGROOM_KEY: clients.apiKey,
         WEBHOOK_SECRET: webhookSecret,
+        PROVIDER_URL: called.url,
       },
     },
   };

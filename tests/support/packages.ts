@@ -1,6 +1,8 @@
 /** What is done to the packages of this repository in tests: checking types, formatting, bundling. */
 import { spawnSync } from 'node:child_process';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildPackage } from '../../scripts/build-client.ts';
 import { root } from './source.ts';
 
 const bin = (name: string) => join(root, 'node_modules', '.bin', name);
@@ -41,4 +43,11 @@ export function typeErrors(
   return [...stdout.matchAll(/^(\S[^\n]*?)\((\d+),\d+\): error (\w+: [^\n]*)/gm)].map(
     ([, file = '', line, message = '']) => ({ file, line: Number(line), message }),
   );
+}
+
+/** As `npm install` of the built package does. */
+export async function installClient(directory: string): Promise<void> {
+  const target = join(directory, 'node_modules', '@strongroom', 'client');
+  await buildPackage('client', join(target, 'dist'));
+  cpSync(join(root, 'packages', 'client', 'package.json'), join(target, 'package.json'));
 }

@@ -14,6 +14,7 @@ const rooms = [
   ['proxies'],
   ['webhooks'],
   ['http'],
+  ['browser'],
   ['api'],
   ['runtime'],
   ['cli'],

@@ -1,5 +1,6 @@
 /** Runs the tests: all of them, or those whose path begins with one of the arguments. */
-import { spawn } from 'node:child_process';
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { globSync, mkdtempSync, rmSync } from 'node:fs';
@@ -17,6 +18,7 @@ import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, environmentOf, programVariable, spawnVault } from './process.ts';
 import { drawVariable } from './random.ts';
+import { failedFiles, finalOf, linesOf, type RunResult, summaryOf } from './results.ts';
 import { collectTimes } from './times.ts';
 
 /** Of two cores a file uses half of one: the rest of the time it waits for a disk, a child process or a clock. */
@@ -25,6 +27,8 @@ const filesAtOnce = 4;
 const testMsMax = 5 * 60_000;
 /** Without a line of output: a file that does not end is ended by it, and named. */
 const silentMsMax = 2 * testMsMax;
+/** Run again after a whole run. Where more files fail, the reason is not the machine. */
+const filesAgainMax = 20;
 
 const root = join(import.meta.dirname, '..', '..');
 const cache = join(root, 'node_modules', '.cache');
@@ -53,6 +57,28 @@ const onTwoThreads = [
   'tests/laws/stop.test.ts',
   'tests/audit/refusals.test.ts',
 ];
+
+/** Beside all others, one file at a time. */
+const onTwoThreadsBeside = {
+  paths: onTwoThreads,
+  atOnce: 1,
+  more: { TEST_THREADS: '2', TEST_ENGINE: 'sqlite' },
+  label: ' on two threads',
+};
+
+interface TestRun {
+  readonly paths: readonly string[];
+  readonly atOnce: number;
+  readonly more: Environment;
+  /** Behind the names of its files. */
+  readonly label: string;
+}
+
+interface Ended {
+  readonly run: TestRun;
+  readonly first: RunResult;
+  again?: RunResult;
+}
 
 /** By the clock; they begin first, so that no core is idle while the last one runs. See `TEST_TIMES`. */
 const longest: readonly string[] = [
@@ -113,18 +139,24 @@ const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefine
 const seed = process.env['TEST_SEED'] ?? `${randomInt(2 ** 31)}`;
 const isDrawn = filters.length === 0 && process.env[engineVariable] === undefined;
 const draw: Environment = isDrawn ? { TEST_SEED: seed, [drawVariable]: seed } : {};
-let last = '';
 if (isDrawn)
   print(
     `TEST_SEED=${seed} draws the engine of each file above the store, and whose calls run on both.`,
   );
-const running = [runTests({ paths: files, atOnce: filesAtOnce, more: {}, print })];
-if (isWhole) running.push(runOnTwoThreads());
-const [own, other] = await Promise.all(running);
-// The summary ends the output, also where the reporter itself would end with the list of what failed.
-if (last !== own?.summary.at(-1)) for (const line of own?.summary ?? []) print(line);
-for (const line of times?.lines() ?? []) process.stdout.write(`${line}\n`);
-process.exitCode = own?.code || (other?.code ?? 0);
+const runs = [
+  { paths: files, atOnce: filesAtOnce, more: {}, label: '' },
+  ...(isWhole ? [onTwoThreadsBeside] : []),
+];
+const ended = await Promise.all(
+  runs.map(async (run): Promise<Ended> => ({ run, first: await runTests(run) })),
+);
+if (isWhole && canRunAgain(ended)) await runFailedAgain(ended);
+const results = ended.flatMap(finalOf);
+for (const line of ended.flatMap(linesOf)) print(line);
+for (const line of summaryOf(results, performance.now())) print(line);
+for (const line of times?.lines() ?? []) print(line);
+const isPassed = ended.every(isComplete) && results.every(({ failed }) => failed.length === 0);
+process.exitCode = isPassed ? 0 : 1;
 await postgres.stop();
 
 function isWanted(file: string): boolean {
@@ -160,77 +192,74 @@ async function warmUp(): Promise<void> {
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
-  if (line.trim() !== '') last = line;
 }
 
-/** Beside all others, one file at a time; what it prints comes in one piece. */
-async function runOnTwoThreads(): Promise<Ended> {
-  const lines: string[] = [];
-  const ended = await runTests({
-    paths: onTwoThreads,
-    atOnce: 1,
-    more: { TEST_THREADS: '2', TEST_ENGINE: 'sqlite' },
-    print: (line) => lines.push(line),
-  });
-  for (const line of ['On two threads:', ...lines]) print(line);
-  return ended;
+function isComplete({ first }: Ended): boolean {
+  return !first.isInterrupted;
 }
 
-interface TestRun {
-  readonly paths: readonly string[];
-  readonly atOnce: number;
-  readonly more: Environment;
-  readonly print: (line: string) => void;
+function canRunAgain(ended: readonly Ended[]): boolean {
+  const failed = ended.flatMap(({ first }) => failedFiles(first));
+  return failed.length > 0 && failed.length <= filesAgainMax && ended.every(isComplete);
 }
 
-interface Ended {
-  readonly code: number;
-  readonly summary: readonly string[];
+/** What failed because the machine had no time for it passes alone; a defect fails twice. */
+async function runFailedAgain(ended: readonly Ended[]): Promise<void> {
+  for (const one of ended) {
+    const paths = failedFiles(one.first);
+    if (paths.length === 0) continue;
+    for (const path of paths) print(`⚠ failed, and runs again alone: ${path}${one.run.label}`);
+    one.again = await runTests({ ...one.run, paths, atOnce: 1 });
+  }
 }
 
-async function runTests({ paths, atOnce, more, print }: TestRun): Promise<Ended> {
-  const runner = spawn(
-    process.execPath,
-    [...flags, join(import.meta.dirname, 'run-files.ts'), ...paths],
-    {
-      cwd: root,
-      env: {
-        ...colours(),
-        ...compiled,
-        ...process.env,
-        [modulesVariable]: JSON.stringify({ ...packages, ...program.started }),
-        ...templates,
-        ...times?.environment,
-        ...draw,
-        TEST_AT_ONCE: `${atOnce}`,
-        TEST_MS_MAX: `${testMsMax}`,
-        TEST_PRELOAD: preload,
-        [isolationVariable]: JSON.stringify(isolation),
-        [sharedUrlVariable]: postgres.url,
-        ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
-        [programVariable]: program.command,
-        ...more,
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
+async function runTests({ paths, atOnce, more, label }: TestRun): Promise<RunResult> {
+  const runner = fork(join(import.meta.dirname, 'run-files.ts'), paths, {
+    cwd: root,
+    execArgv: flags,
+    env: {
+      ...colours(),
+      ...compiled,
+      ...process.env,
+      [modulesVariable]: JSON.stringify({ ...packages, ...program.started }),
+      ...templates,
+      ...times?.environment,
+      ...draw,
+      TEST_AT_ONCE: `${atOnce}`,
+      TEST_MS_MAX: `${testMsMax}`,
+      TEST_PRELOAD: preload,
+      [isolationVariable]: JSON.stringify(isolation),
+      [sharedUrlVariable]: postgres.url,
+      ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
+      [programVariable]: program.command,
+      ...more,
     },
-  );
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => runner.kill(signal));
-  const exited = once(runner, 'exit');
+  let result: RunResult = { files: [], isInterrupted: true };
+  // A message of `run-files.ts`, which sends this and nothing else.
+  runner.on('message', (message) => {
+    result = message as RunResult;
+  });
+  const closed = once(runner, 'close');
   // It says then which files were running.
   const silence = setTimeout(() => runner.kill('SIGTERM'), silentMsMax);
 
-  const summary: string[] = [];
+  assert.ok(runner.stdout);
+  // What runs beside all others comes in one piece.
+  const held: string[] = label === '' ? [] : [`Files${label}:`];
   for await (const line of createInterface({ input: runner.stdout })) {
     silence.refresh();
-    print(line);
-    if (/^\S*ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /.test(line)) {
-      summary.push(line);
-    }
+    if (label === '') print(line);
+    else held.push(line);
   }
-  const [code] = await exited;
+  const [code] = await closed;
   clearTimeout(silence);
-  return { code: typeof code === 'number' ? code : 1, summary };
+  for (const line of held) print(line);
+  const isExplained = code === 0 || failedFiles(result).length > 0;
+  return isExplained ? result : { ...result, isInterrupted: true };
 }
 
 function colours(): { FORCE_COLOR?: string } {

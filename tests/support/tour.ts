@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import type { Route } from '../../src/http/protocol/route.ts';
 import { encrypted } from './client-encryption.ts';
 import { linesSent } from './lines.ts';
+import { addLocalPasskey } from './passkeys.ts';
+import { signInPerson } from './people.ts';
 import { requestsWith } from './requests.ts';
 import { sendSensitiveTraffic } from './sensitive-traffic.ts';
 import {
@@ -28,6 +30,7 @@ export async function takeTour(
   const { id } = await makeTokens(send);
   await findTokens(send, id);
   await holdSession(url, send);
+  await letPeopleIn(url);
   for (const name of ['tour.example.com', 'moved.example.com']) await giveHost(name);
   await manageProxies(send);
   await runReactors(url, send);
@@ -106,6 +109,23 @@ async function holdSession(url: string, send: Send): Promise<void> {
   await expect(200, send('POST', '/sessions/authorize', { body }));
   const token = { type: 'token', data: 'in a session' };
   await expect(201, send('POST', '/tokens', { key: session_key, body: token }));
+}
+
+async function letPeopleIn(url: string): Promise<void> {
+  const own = await request(`${url}/applications/key`, 'GET', { key: managementKey });
+  const application = own.body.id;
+  const people = { applications: [application] };
+  const person = await signInPerson(url, managementKey, people);
+  await expect(200, person.send(application, 'GET', '/people'));
+  await expect(200, person.send(application, 'GET', `/people/${person.id}/sessions`));
+  await addLocalPasskey(url, person);
+  const methods = `/people/${person.id}/sign-in-methods`;
+  const [added] = (await expect(200, person.send(application, 'GET', methods))).body;
+  await expect(204, person.send(application, 'DELETE', `${methods}/${added.id}`));
+  const again = await signInPerson(url, managementKey, people);
+  await addLocalPasskey(url, again);
+  await expect(204, again.send(application, 'DELETE', '/console/session'));
+  await expect(204, request(`${url}/people/${person.id}`, 'DELETE', { key: managementKey }));
 }
 
 async function manageProxies(send: Send): Promise<void> {

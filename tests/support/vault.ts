@@ -134,8 +134,8 @@ export async function startVault(
   });
   // Looks for what is due, as after a commit. Without, it would do so up to three seconds later.
   clock.onAdvance(() => running.vault.store.epochs.advance('events'));
-  // No job of the vault's own comes between the first steps of a test.
-  await jobs.ran(jobsOf(running.vault, undefined, running.vault.reactorRuns).length);
+  // No job of the vault's own comes between the first steps of a test, nor the one that notices stops.
+  await jobs.ran(jobsOf(running.vault, undefined, running.vault.reactorRuns).length + 1);
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= running.stop();

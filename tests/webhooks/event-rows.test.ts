@@ -18,6 +18,7 @@ import { pooledRandom } from '../../src/base/random.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
 import { requireProven } from '../../src/rules/proven-row.ts';
 import { undispatchedEvents } from '../../src/store/event-queries/events.ts';
+import { noSource } from '../../src/store/log-chain/entries.ts';
 import { unverifiedColumns } from '../../src/store/stored-row.ts';
 import { attemptsOf, deliveryRow } from '../../src/webhooks/events/delivery-row.ts';
 import { envelopeOf } from '../../src/webhooks/events/envelope.ts';
@@ -139,6 +140,8 @@ onBothEngines('stored events', (engine) => {
         message: 'Session created',
         result: 'success',
         disclosure: null,
+        source: noSource,
+        container: null,
         origin: null,
         trace_id: null,
       };
@@ -201,6 +204,8 @@ onBothEngines('stored events', (engine) => {
       message: 'Webhook created',
       result: 'success',
       disclosure: null,
+      source: noSource,
+      container: null,
       origin: null,
       trace_id: null,
     };

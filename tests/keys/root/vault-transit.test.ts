@@ -1,8 +1,12 @@
 /** A root key in HashiCorp Vault or OpenBao never leaves it, and each failure of the service is a clear error. */
 import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { systemClock } from '../../../src/base/clock.ts';
 import { isIntegrityError, VaultError } from '../../../src/base/errors.ts';
@@ -10,6 +14,7 @@ import { isObject } from '../../../src/base/json.ts';
 import { pooledRandom } from '../../../src/base/random.ts';
 import { type RootKey, RootKeyError } from '../../../src/keys/root/root-key.ts';
 import { vaultTransit } from '../../../src/keys/root/vault-transit.ts';
+import { writeCertificate } from '../../support/certificate.ts';
 import { type OpenBao, rootToken, startOpenBao, withoutOpenBao } from '../../support/openbao.ts';
 import { nextLook } from '../../support/poll.ts';
 import { freePort, temporaryDirectory } from '../../support/temporary.ts';
@@ -89,6 +94,31 @@ describe('a root key in the Transit engine', { skip: withoutOpenBao }, () => {
     const wrapped = await root.wrap(key, context);
     await bao.call('sys/leases/revoke-prefix/auth/approle', {});
     assert.ok((await root.unwrap(wrapped, context)).equals(key));
+  });
+
+  it('logs in with the token of a Kubernetes service account, which Kubernetes reviews', async (t) => {
+    const directory = temporaryDirectory(t);
+    const accounts = await reviewTokens(t, directory);
+    await kubernetesLogin(bao, accounts.address, accounts.certificate);
+    const file = join(directory, 'service-account-token');
+    writeFileSync(file, `${serviceAccountToken('strongroom')}\n`);
+    const root = await opened(t, {
+      VAULT_TOKEN: '',
+      VAULT_KUBERNETES_ROLE: 'strongroom',
+      VAULT_KUBERNETES_TOKEN_FILE: file,
+    });
+    const wrapped = await root.wrap(key, context);
+    assert.ok((await root.unwrap(wrapped, context)).equals(key));
+    assert.equal(accounts.reviewed.length, 1, 'later requests use the token of the first login');
+    // Kubernetes replaces the token in the file, and the next login takes the new one.
+    const renewed = serviceAccountToken('strongroom', { jti: 'renewed' });
+    writeFileSync(file, renewed);
+    await bao.call('sys/leases/revoke-prefix/auth/kubernetes', {});
+    assert.ok((await root.unwrap(wrapped, context)).equals(key));
+    assert.equal(accounts.reviewed.at(-1), renewed);
+    writeFileSync(file, serviceAccountToken('another'));
+    await bao.call('sys/leases/revoke-prefix/auth/kubernetes', {});
+    await assert.rejects(root.unwrap(wrapped, context), unavailable(/rejects the login/));
   });
 
   it('renews its token before the token expires', async (t) => {
@@ -215,6 +245,67 @@ async function appRole(bao: OpenBao, directory: string): Promise<Record<string, 
   const file = join(directory, 'secret-id');
   writeFileSync(file, `${secret_id}\n`, { mode: 0o600 });
   return { VAULT_TOKEN: '', VAULT_ROLE_ID: String(role_id), VAULT_SECRET_ID_FILE: file };
+}
+
+/** The API of Kubernetes as far as the login needs it: it reviews the tokens of service accounts. */
+async function reviewTokens(t: TestContext, directory: string) {
+  const { cert, keyFile } = writeCertificate(directory);
+  const reviewed: string[] = [];
+  const options = { cert, key: readFileSync(keyFile) };
+  const server = createServer(options, async (request, response) => {
+    const { spec } = (await json(request)) as { spec: { token: string } };
+    reviewed.push(spec.token);
+    const [, claims = ''] = spec.token.split('.');
+    const { sub: username } = JSON.parse(Buffer.from(claims, 'base64url').toString());
+    const status = { authenticated: true, user: { username, uid: accountUid } };
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec, status };
+    response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(review));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    address: `https://127.0.0.1:${port}`,
+    certificate: cert,
+    reviewed,
+  };
+}
+
+const accountUid = 'b1b7f4c2-6f0e-4f5e-9a55-4b4b2f1d0001';
+
+/** Only the API of Kubernetes verifies its signature. */
+function serviceAccountToken(name: string, more: object = {}): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const prefix = 'kubernetes.io/serviceaccount';
+  const claims = {
+    iss: prefix,
+    sub: `system:serviceaccount:default:${name}`,
+    [`${prefix}/namespace`]: 'default',
+    [`${prefix}/service-account.name`]: name,
+    [`${prefix}/service-account.uid`]: accountUid,
+    ...more,
+  };
+  return [part({ alg: 'RS256', kid: 'test' }), part(claims), part({})].join('.');
+}
+
+async function kubernetesLogin(bao: OpenBao, host: string, certificate: string): Promise<void> {
+  await bao.call('sys/auth/kubernetes', { type: 'kubernetes' });
+  await bao.call('sys/policies/acl/strongroom', policy);
+  await bao.call('auth/kubernetes/config', {
+    kubernetes_host: host,
+    kubernetes_ca_cert: certificate,
+    disable_local_ca_jwt: true,
+    token_reviewer_jwt: serviceAccountToken('reviewer'),
+  });
+  await bao.call('auth/kubernetes/role/strongroom', {
+    bound_service_account_names: 'strongroom',
+    bound_service_account_namespaces: 'default',
+    token_policies: 'strongroom',
+  });
 }
 
 function dataOf({ data }: Record<string, unknown>): Record<string, unknown> {

@@ -5,7 +5,9 @@ import {
   batchAfter,
   batchMax,
   batchMin,
+  createGentlePace,
   createPace,
+  gentleBatch,
   restMs,
   restShareMin,
   rowsPerSecondMax,
@@ -66,4 +68,33 @@ test('at the full rate many steps keep it, and none is larger than it must be', 
     await pace.rest(pace.batch);
   }
   assert.equal(Math.round((rows / now) * 1000), rowsPerSecondMax);
+});
+
+test('a gentle pace rests as long as it works, and takes few rows as long as others commit', async () => {
+  let now = 0;
+  let commits = 0;
+  let isBusy = false;
+  const rests: number[] = [];
+  const pause = async (ms: number) => {
+    rests.push(ms);
+    now += ms;
+    if (isBusy) commits += 1;
+  };
+  const timer = { now: () => now, pause };
+  const pace = createGentlePace({ stopping: never, timer, commits: () => commits });
+  const step = async (tookMs: number) => {
+    // What the step commits itself does not count.
+    commits += 1;
+    now += tookMs;
+    await pace.rest(pace.batch);
+    return pace.batch;
+  };
+  assert.equal(pace.batch, gentleBatch, 'nothing is known of others yet');
+  assert.equal(await step(50), batchMax);
+  assert.equal(rests.at(-1), 50);
+  isBusy = true;
+  assert.equal(await step(50), gentleBatch);
+  isBusy = false;
+  assert.equal(await step(900), gentleBatch, 'others may commit more');
+  assert.equal(await step(900), batchMax);
 });

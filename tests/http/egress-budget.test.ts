@@ -1,0 +1,190 @@
+/** An egress budget: no key reveals more values than its application may, whatever runs at once. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { engineOf, onBothEngines } from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
+import { createReactor } from '../support/reactors.ts';
+import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { createTestClock, revealEverything, startVault } from '../support/vault.ts';
+
+async function limited(tenant: TestTenant, egress_budget: object): Promise<string> {
+  for (const id of ['one', 'two', 'three'])
+    await tenant.token({ id, type: 'token', data: `value ${id}` });
+  return tenant.application({ rules: [revealEverything], egress_budget });
+}
+
+async function poll(isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await nextLook();
+}
+
+onBothEngines('egress_budget', (engine) => {
+  const tenants = tenantsOf(engine);
+
+  test('429: of 40 requests at once exactly as many reveal a value as the budget has', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 7 });
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, () => tenant.send('GET', '/tokens/one', { key })),
+    );
+    const statuses = responses.map(({ status }) => status).sort();
+    assert.deepEqual(statuses, [...Array(7).fill(200), ...Array(33).fill(429)]);
+    for (const { status, text, headers } of responses) {
+      assert.equal(text.includes('value one'), status === 200);
+      if (status === 429) assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    }
+    const revealed = (await tenant.rows('logs')).filter(
+      ({ disclosure, entity_id, result }) =>
+        disclosure === 'rg' && entity_id === 'one' && result === 'success',
+    );
+    assert.equal(revealed.length, 7);
+  });
+
+  test('429: a request that reveals more than is left reveals nothing, and takes nothing', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 2, per_day: 100 });
+    const body = { a: '{{ one }}', b: '{{ two }}', c: '{{ three }}' };
+    const refused = await tenant.send('POST', '/detokenize', { key, body });
+    assert.equal(refused.status, 429);
+    assert.ok(!refused.text.includes('value one'));
+    const two = await tenant.send('POST', '/detokenize', { key, body: { a: body.a, b: body.b } });
+    assert.equal(two.status, 200, two.text);
+    assert.equal((await tenant.send('GET', '/tokens/three', { key })).status, 429);
+    assert.equal((await tenant.send('GET', '/tokens/three')).status, 200, 'other keys go on');
+  });
+
+  test('200: the budget is shown, replaced and removed; 400 names what is wrong with it', async () => {
+    const tenant = await tenants();
+    const admin = { key: tenant.managementKey };
+    const base = { name: 'limited', type: 'private', permissions: ['token:read'] };
+    const send = (egress_budget: unknown) =>
+      tenant.send('POST', '/applications', { ...admin, body: { ...base, egress_budget } });
+    const made = await send({ per_hour: 10, per_day: 20 });
+    assert.deepEqual(made.body.egress_budget, { per_hour: 10, per_day: 20 });
+    const { type: _, ...update } = base;
+    const path = `/applications/${made.body.id}`;
+    const put = async (changed: object) =>
+      (await tenant.send('PUT', path, { ...admin, body: { ...update, ...changed } })).body;
+    assert.deepEqual((await put({})).egress_budget, { per_hour: 10, per_day: 20 });
+    assert.deepEqual((await put({ egress_budget: { per_day: 5 } })).egress_budget, { per_day: 5 });
+    assert.equal((await put({ egress_budget: null })).egress_budget, undefined);
+    for (const wrong of [{ per_hour: 0 }, { per_week: 1 }, { per_day: 'x' }]) {
+      const { status, text } = await send(wrong);
+      assert.equal(status, 400, text);
+      assert.match(text, /egress_budget/);
+    }
+  });
+
+  test('429: a session spends the budget of the key that authorized it', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 2 });
+    const publicKey = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const open = async () => {
+      const { body } = await tenant.send('POST', '/sessions', { key: publicKey });
+      const granted = { nonce: body.nonce, rules: [revealEverything] };
+      const authorized = await tenant.send('POST', '/sessions/authorize', { key, body: granted });
+      assert.equal(authorized.status, 200, authorized.text);
+      return body.session_key as string;
+    };
+    const statuses: number[] = [];
+    for (const session of [await open(), await open(), await open()]) {
+      statuses.push((await tenant.send('GET', '/tokens/one', { key: session })).status);
+    }
+    assert.deepEqual(statuses, [200, 200, 429]);
+    assert.equal((await tenant.send('GET', '/tokens/two', { key })).status, 429);
+  });
+
+  test('429: a session spends the budget of the public key that created it', async () => {
+    const tenant = await tenants();
+    await limited(tenant, { per_hour: 100 });
+    const publicKey = await tenant.application({
+      ...{ type: 'public', permissions: ['token:create'] },
+      egress_budget: { per_hour: 1 },
+    });
+    const { body } = await tenant.send('POST', '/sessions', { key: publicKey });
+    const granted = { nonce: body.nonce, rules: [revealEverything] };
+    await tenant.send('POST', '/sessions/authorize', { body: granted });
+    const read = () => tenant.send('GET', '/tokens/one', { key: body.session_key });
+    assert.equal((await read()).status, 200);
+    assert.equal((await read()).status, 429);
+  });
+
+  test('429: code that has other rights spends the budget of the key that calls it', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 1 });
+    const lent = await tenant.send('POST', '/applications', {
+      key: tenant.managementKey,
+      body: { name: 'lends', type: 'private', rules: [revealEverything], create_key: false },
+    });
+    const code = `module.exports = async ({ bt, args }) => {
+      const token = await bt.tokens.retrieve(args.id);
+      return { raw: { data: token.data } };
+    }`;
+    const { id } = await createReactor(tenant, { code, application: { id: lent.body.id } });
+    const caller = await tenant.application({
+      ...{ permissions: ['reactor:invoke'], egress_budget: { per_hour: 1 } },
+    });
+    const call = () =>
+      tenant.send('POST', `/reactors/${id}/react`, { key: caller, body: { args: { id: 'one' } } });
+    const first = await call();
+    assert.equal(first.status, 200, first.text);
+    assert.match(first.text, /value one/);
+    const second = await call();
+    assert.ok(second.status >= 400, second.text);
+    assert.doesNotMatch(second.text, /value one/);
+    assert.equal(
+      (await tenant.send('GET', '/tokens/one', { key })).status,
+      200,
+      'other keys go on',
+    );
+  });
+
+  test('429: an export ends where the budget does, before it shows more', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 2 });
+    const { status, text } = await tenant.send('GET', '/tokens/export', { key });
+    assert.equal(status, 429, text);
+    assert.doesNotMatch(text, /value one|value two/);
+  });
+
+  test('429: the same request again, under an idempotency key, takes from the budget again', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 2 });
+    const again = () =>
+      tenant.send('POST', '/detokenize', {
+        ...{ key, body: { a: '{{ one }}' } },
+        headers: { 'svc-idempotency-key': 'a key that is long enough' },
+      });
+    assert.deepEqual([(await again()).status, (await again()).status], [200, 200]);
+    const { status, text } = await again();
+    assert.equal(status, 429);
+    assert.doesNotMatch(text, /value one/);
+  });
+
+  test('an alert is in the log once four fifths are used', async () => {
+    const tenant = await tenants();
+    const key = await limited(tenant, { per_hour: 5 });
+    const alerts = async () =>
+      (await tenant.rows('logs')).filter(({ operation }) => operation === 'egress_budget');
+    for (let count = 0; count < 3; count++) await tenant.send('GET', '/tokens/one', { key });
+    assert.equal((await alerts()).length, 0);
+    await tenant.send('GET', '/tokens/one', { key });
+    await poll(async () => (await alerts()).length === 1);
+  });
+});
+
+test('429: two servers on one database together reveal what the budget has', async (t) => {
+  const engine = engineOf('postgres');
+  const place = await engine.place(t);
+  const clock = createTestClock();
+  const first = await startVault(t, engine, { place, clock });
+  const second = await startVault(t, engine, { place, clock });
+  const tenant = await newTenant(first);
+  const key = await limited(tenant, { per_day: 9 });
+  const responses = await Promise.all(
+    Array.from({ length: 30 }, (_, at) =>
+      (at % 2 === 0 ? first : second).send('GET', '/tokens/one', { key }),
+    ),
+  );
+  const statuses = responses.map(({ status }) => status).sort();
+  assert.deepEqual(statuses, [...Array(9).fill(200), ...Array(21).fill(429)]);
+});
