@@ -1,6 +1,6 @@
 /** The reference: the navigation, and the page that the reader chose. */
 import type { JSX } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { ChapterPage, TagPage } from './chapters.tsx';
 import { type Description, type Operation, operationsOf } from './document.ts';
 import { Method, OperationPage, useScroll } from './operation.tsx';
@@ -176,7 +176,7 @@ function useTitle(title: string): void {
 
 /** The key opens the search, except where the reader writes. */
 function useSlash(open: () => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const { target, key, ctrlKey, metaKey } = event;
       const isWriting =

@@ -1,6 +1,6 @@
 /** Finds operations, attributes, errors, filters and chapters by their words. */
 import type { JSX } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type Description, nameIn, type Operation, type Schema } from './document.ts';
 import { Method } from './operation.tsx';
 import { chapters, tagAnchor } from './place.ts';
@@ -135,7 +135,8 @@ export function Search({ entries, onClose }: SearchProps): JSX.Element {
   const [chosen, setChosen] = useState(0);
   const dialog = useRef<HTMLDialogElement>(null);
   const found = useMemo(() => findEntries(entries, query), [entries, query]);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key arrives: it belongs to the query.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const open = (entry: Entry | undefined) => {
     if (!entry) return;
     location.hash = entry.anchor;
