@@ -220,7 +220,7 @@ export function startLogPush(tools: LogPushTools): LogPush {
           (oldest, { entry }) => Math.min(oldest, entry.created_at),
           Number.POSITIVE_INFINITY,
         );
-        await until(signal, receiver.deliver(batch.entries, signal));
+        await until(signal, () => receiver.deliver(batch.entries, signal));
       }
       await storePlaces(batch);
     } catch (error) {
@@ -283,8 +283,9 @@ export function startLogPush(tools: LogPushTools): LogPush {
 }
 
 /** Rejects when the signal is aborted: a stop does not wait for a collector that does not respond. */
-async function until<T>(signal: AbortSignal, delivering: Promise<T>): Promise<T> {
+async function until<T>(signal: AbortSignal, deliver: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
+  const delivering = deliver();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
