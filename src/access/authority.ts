@@ -11,7 +11,7 @@ import type { Spender } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { accessOf, keyIdsOf, originsOf } from './applications/row.ts';
-import { rolesOf } from './people/row.ts';
+import { hasRole, makerStands } from './people/maker.ts';
 
 /** What a credential may do now. */
 export interface StandingAuthority {
@@ -50,6 +50,8 @@ const nothing = policyOf({ permissions: [], rules: [] });
  * - a key derives from its application, which must still name the key;
  * - a person derives from a session that has not ended, from the row of the person, which must still name the
  *   application, and from that application;
+ * - a sign-in link, and the session that it begins, derive from the key, or the person, that made it, and from the
+ *   application as which they did: see {@link makerStands};
  * - a session derives from its own row, until it expires, and from the key and the application that created it;
  * - the rights of a session derive from the key and the application that authorized it, for as long as that
  *   application could still grant them.
@@ -159,9 +161,8 @@ async function mayActAs(
   if (!row || row.person_id !== signedIn.id || row.idle_at <= now || row.expires_at <= now) {
     return false;
   }
-  const key = { tenant_id, person_id: row.person_id };
-  const stored = await provenRow(store, tenant, { table: 'people', key });
-  return stored !== undefined && rolesOf(stored).includes(application);
+  const isInRole = await hasRole(store, tenant, { person: row.person_id, application });
+  return isInRole && (await makerStands(store, tenant, row));
 }
 
 /** The rights granted to the session, for as long as the granting application exists and could still grant them. */

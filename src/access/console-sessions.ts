@@ -28,6 +28,7 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { authorityOf, policyFor } from './authority.ts';
 import type { KeyFlaw } from './failed-authentication.ts';
+import { makerStands } from './people/maker.ts';
 import type { PeopleListing, PeopleReading } from './people/resource.ts';
 import { removedSession, rolesOf } from './people/row.ts';
 import { consoleSessionIdleMs } from './people/sign-in.ts';
@@ -106,7 +107,8 @@ export function createConsoleSessions({
       stored = { ...stored, person_id };
       const key = { tenant_id, person_id };
       const person = await provenRow(store, tenant, { table: 'people', key });
-      return { stored, ...(person && { standing: { tenant, session, person } }) };
+      if (!person || !(await makerStands(store, tenant, session))) return { stored };
+      return { stored, standing: { tenant, session, person } };
     } catch (error) {
       if (isIntegrityError(error)) return { stored, flaw: 'altered' };
       throw error;

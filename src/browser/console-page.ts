@@ -22,7 +22,7 @@ export function consolePageRoutes(open: OpenBrowserFiles): readonly OpenRoute[] 
     page ??= pageOf(await open());
     return { status: 200, mediaType: 'text/html; charset=utf-8', ...page };
   };
-  return paths.map((path) => ({ path, handle }));
+  return paths.map((path) => ({ path, isLimited: true, handle }));
 }
 
 function pageOf(files: BrowserFiles) {

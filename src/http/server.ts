@@ -36,7 +36,15 @@ import { type ConnectionOptions, createTransport, type HttpServer } from './tran
 /** The console; absent where the operator turned it off. */
 export type ConsoleOptions = Omit<
   SigningIn,
-  'store' | 'clock' | 'tenants' | 'random' | 'headers' | 'headerPrefix' | 'publicUrl' | 'isTls'
+  | 'store'
+  | 'clock'
+  | 'tenants'
+  | 'random'
+  | 'headers'
+  | 'headerPrefix'
+  | 'publicUrl'
+  | 'isTls'
+  | 'openLimit'
 >;
 
 export interface ServerOptions

@@ -142,6 +142,8 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   sign_in_methods: ['proof'],
 };
 
+const linkMaker = ['created_by', 'created_by_key', 'created_by_person'] as const;
+
 /**
  * Columns that later releases added, together or one after the other. Those are left out behind which everything is
  * null, so that the string is the one that an earlier release proved, and its rows stay valid.
@@ -149,6 +151,8 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
 const addedColumns: Partial<Readonly<Record<ProvenTable, readonly (readonly string[])[]>>> = {
   applications: [['origins'], ['egress_budget']],
   sessions: [['created_by_key', 'authorized_by_key']],
+  console_links: [linkMaker],
+  console_sessions: [linkMaker],
 };
 
 /** The columns in the order of the schema. JSON distinguishes null from strings. */

@@ -4,11 +4,21 @@ import type {
   ApplicationId,
   ConsoleLinkId,
   ConsoleSessionId,
+  KeyId,
   PersonId,
   SignInMethodId,
   TenantId,
 } from '../base/ids.ts';
 import { integer, optional, proof, type TableSpec, text } from './columns.ts';
+
+/** By whom a link was made: all null for the operator's, and those of earlier releases. */
+const maker = {
+  created_by: optional(text<ApplicationId>()),
+  /** The key that was sent. */
+  created_by_key: optional(text<KeyId>()),
+  /** The person who acted as the application. */
+  created_by_person: optional(text<PersonId>()),
+};
 
 /** How a session began. */
 export type SignIn = 'link' | 'passkey' | 'oidc';
@@ -46,6 +56,7 @@ export const peopleTables = {
       new_name: optional(text()),
       created_at: integer<Instant>(),
       expires_at: integer<Instant>(),
+      ...maker,
       proof: proof(),
     },
   },
@@ -69,6 +80,8 @@ export const peopleTables = {
       idle_at: integer<Instant>(),
       /** The session ends then at the latest. */
       expires_at: integer<Instant>(),
+      /** Of the link with which it began, if it began with one. */
+      ...maker,
       proof: proof(),
     },
   },

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { linkLifeMs } from '../../src/access/people/links.ts';
 import { consoleSessionIdleMs, consoleSessionLifeMs } from '../../src/access/people/sign-in.ts';
-import { minute } from '../../src/base/clock.ts';
+import { minute, second } from '../../src/base/clock.ts';
 import { cookieName } from '../../src/http/console/credential.ts';
 import { createServiceHeaders } from '../../src/http/protocol/headers.ts';
 import type { RequestContext } from '../../src/http/protocol/request-context.ts';
 import { headersOfCall } from '../../src/http/proxy/call-headers.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { type SignedIn, signInPerson, useCode } from '../support/people.ts';
+import { type SignedIn, signedIn, signInPerson, useCode } from '../support/people.ts';
 import { nextLook } from '../support/poll.ts';
 import { newTenant as newTenantOf, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createStillClock, startVault } from '../support/vault.ts';
@@ -52,11 +52,70 @@ onBothEngines('sessions of the console', (engine) => {
   test('a link works for ten minutes', async () => {
     const desk = await newDesk();
     const { url, clock } = desk.tenant.vault;
-    const [early, late] = [await newCode(desk), await newCode(desk)];
+    const early = await newCode(desk);
     clock.advance(linkLifeMs - 1);
     assert.equal((await useCode(url, early)).status, 204);
-    clock.advance(1);
+    const late = await newCode(desk);
+    clock.advance(linkLifeMs);
     assert.equal((await useCode(url, late)).status, 401);
+  });
+
+  test('a new link takes the place of the one before: a person has one at most', async () => {
+    const desk = await newDesk();
+    const { url } = desk.tenant.vault;
+    const before = await newCode(desk);
+    const now = await newCode(desk);
+    assert.equal((await desk.tenant.rows('console_links')).length, 1);
+    assert.equal((await useCode(url, before)).status, 401);
+    assert.equal((await useCode(url, now)).status, 204);
+  });
+
+  test('a link, and the session that it began, end with the key that made the link', async () => {
+    const desk = await newDesk();
+    const { tenant, role, management } = desk;
+    const { url } = tenant.vault;
+    const added = await administer(tenant, 'POST', `/applications/${management}/keys`);
+    const { id: leaked, key } = added.body;
+    const linkTo = async (id: string) =>
+      (await tenant.send('POST', `/people/${id}/links`, { key })).body.code;
+    const other = await signInPerson(url, key, { name: 'Grace Hopper', applications: [role] });
+    const code = await linkTo(desk.person.id);
+    assert.equal((await other.send(role, 'GET', '/tokens?size=1')).status, 200);
+    const ended = await administer(tenant, 'DELETE', `/applications/${management}/keys/${leaked}`);
+    assert.equal(ended.status, 204, ended.text);
+    tenant.vault.clock.advance(second);
+    assert.equal((await other.send(role, 'GET', '/tokens?size=1')).status, 401);
+    assert.equal((await useCode(url, code)).status, 401);
+    assert.equal((await desk.person.send(role, 'GET', '/tokens?size=1')).status, 200);
+  });
+
+  test('a link, and the session that it began, end with its maker’s place in the vault', async () => {
+    for (const end of ['person', 'role'] as const) {
+      const desk = await newDesk();
+      const { tenant, role, management, person } = desk;
+      const { url } = tenant.vault;
+      const made = await administer(tenant, 'POST', '/people', {
+        name: 'Grace Hopper',
+        applications: [role],
+      });
+      const { id } = made.body;
+      const linkFor = async () =>
+        (await person.send(management, 'POST', `/people/${id}/links`)).body.code;
+      const other = await signedIn(url, id, await useCode(url, await linkFor()));
+      const code = await linkFor();
+      assert.equal((await other.send(role, 'GET', '/tokens?size=1')).status, 200);
+      const ended =
+        end === 'person'
+          ? await administer(tenant, 'DELETE', `/people/${person.id}`)
+          : await administer(tenant, 'PUT', `/people/${person.id}`, {
+              name: 'Ada Lovelace',
+              applications: [role],
+            });
+      assert.ok(ended.status < 300, ended.text);
+      tenant.vault.clock.advance(second);
+      assert.equal((await other.send(role, 'GET', '/tokens?size=1')).status, 401, end);
+      assert.equal((await useCode(url, code)).status, 401, end);
+    }
   });
 
   test('a code is refused alike whether it is unknown, used, or of no form', async () => {

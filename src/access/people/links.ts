@@ -14,10 +14,12 @@ import { rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { applicationsOf } from '../../store/queries/applications.ts';
-import { allPeople } from '../../store/queries/people.ts';
+import { allPeople, consoleLinks } from '../../store/queries/people.ts';
 import type { Store } from '../../store/store.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { applicationRow } from '../applications/row.ts';
+import { type LinkMaker, makerStands } from './maker.ts';
 import { type PeopleWriting, personRow } from './resource.ts';
 import { removedLink } from './row.ts';
 import { type BegunSession, beginSession, type SessionTools, type WithSession } from './sign-in.ts';
@@ -40,11 +42,28 @@ interface LinkedPerson {
   readonly newName: string | null;
 }
 
+const byOperator: LinkMaker = {
+  created_by: null,
+  created_by_key: null,
+  created_by_person: null,
+};
+
+function makerOf(actor: Actor): LinkMaker {
+  if (actor.application === null) return byOperator;
+  const { application, key = null, signedIn } = actor;
+  return {
+    created_by: application,
+    created_by_key: key,
+    created_by_person: signedIn?.id ?? null,
+  };
+}
+
 function newLink(
   { clock, random }: Pick<PeopleWriting, 'clock' | 'random'>,
-  tenant: Tenant,
+  actor: Actor,
   person: LinkedPerson,
 ): NewLink {
+  const { tenant } = actor;
   const now = clock.now();
   const code = newConsoleSecret(random, tenant.id);
   const row = proven(tenant, 'console_links', {
@@ -56,6 +75,7 @@ function newLink(
     new_name: person.newName,
     created_at: now,
     expires_at: instantAfter(now, linkLifeMs),
+    ...makerOf(actor),
   });
   return { row, code };
 }
@@ -66,7 +86,8 @@ export function createLink(tools: PeopleWriting, actor: Actor, person: string): 
   const { tenant } = actor;
   return async () => {
     const { person_id: id } = await rowOf(store, 'people', { tenant, id: person });
-    return linked(newLink(tools, tenant, { id, newName: null }), actor);
+    const made = newLink(tools, actor, { id, newName: null });
+    return linked(made, actor, await linksOf(store, tenant, id));
   };
 }
 
@@ -85,16 +106,30 @@ export function createAdministratorLink(tools: PeopleWriting, operator: Actor): 
     const person = known
       ? { id: known.person_id, newName: null }
       : { id: newUuid<PersonId>(random), newName: administratorName };
-    return linked(newLink(tools, tenant, person), operator);
+    const made = newLink(tools, operator, person);
+    return linked(made, operator, await linksOf(store, tenant, person.id));
   };
 }
 
-function linked({ row, code }: NewLink, actor: Actor) {
+type StoredLink = Unproven<'console_links'>;
+
+/** A new link takes their place, so that a person has one at most. */
+function linksOf(store: Store, tenant: Tenant, person: PersonId): Promise<readonly StoredLink[]> {
+  return store.select(consoleLinks({ tenant: tenant.id, person }));
+}
+
+function linked({ row, code }: NewLink, actor: Actor, replaced: readonly StoredLink[]) {
   const fact = { entity: 'console_link', id: row.link_id, operation: 'create' } as const;
   return {
     change: {
       insert: { console_links: [row] },
-      entries: [entryOf(actor, row.created_at, fact)] as const,
+      remove: { console_links: replaced.map(removedLink) },
+      entries: [
+        entryOf(actor, row.created_at, fact),
+        ...replaced.map(({ link_id: id }) =>
+          entryOf(actor, row.created_at, { entity: 'console_link', id, operation: 'delete' }),
+        ),
+      ] as const,
     },
     reply: {
       status: 201 as const,
@@ -119,6 +154,7 @@ export interface OpenedLink {
   readonly person: { readonly id: PersonId; readonly name: string };
   /** The part of a change that uses the link, once, and creates the person where there is none yet. */
   readonly used: WithSession;
+  readonly maker: LinkMaker;
 }
 
 /** @throws VaultError `unauthenticated` for a code that is unknown, used or expired, all alike. */
@@ -134,12 +170,13 @@ export async function openLink(
   if (!stored) throw noLink();
   const link = requireProven(tenant, 'console_links', stored);
   const now = clock.now();
-  if (link.expires_at <= now) throw noLink();
+  if (link.expires_at <= now || !(await makerStands(store, tenant, link))) throw noLink();
   const person = await personOfLink(store, tenant, { link, now, random });
   const fact = { tenant: tenant.id, at: now, entity: 'console_link', id: link.link_id } as const;
   return {
     tenant,
     person: { id: link.person_id, name: person.name },
+    maker: link,
     used: {
       insert: person.insert,
       remove: { console_links: [removedLink(link)] },
@@ -156,9 +193,9 @@ export async function useLink(
   tools: LinkUsing,
   { code, address }: { readonly code: string; readonly address: string },
 ): Promise<BegunSession> {
-  const { tenant, person, used } = await openLink(tools, code);
+  const { used, ...whose } = await openLink(tools, code);
   const now = tools.clock.now();
-  const begun = await beginSession(tools, { tenant, person, signIn: 'link', address, now }, used);
+  const begun = await beginSession(tools, { ...whose, signIn: 'link', address, now }, used);
   if (!begun) throw noLink();
   return begun;
 }

@@ -14,6 +14,7 @@ import type { SignIn } from '../../store/people-tables.ts';
 import { endedConsoleLinks, endedConsoleSessions } from '../../store/queries/people.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
+import type { LinkMaker } from './maker.ts';
 import { removedLink, removedSession } from './row.ts';
 
 /** However much it is used. */
@@ -26,6 +27,8 @@ interface SigningPerson {
   readonly tenant: Tenant;
   readonly person: { readonly id: PersonId; readonly name: string };
   readonly signIn: SignIn;
+  /** Of the link that let the person in, if one did. */
+  readonly maker?: LinkMaker | undefined;
   readonly address: string;
   readonly now: Instant;
 }
@@ -81,7 +84,7 @@ export async function beginSession(
 
 function newSession(
   random: Random,
-  { tenant, person, signIn, address, now }: SigningPerson,
+  { tenant, person, signIn, maker, address, now }: SigningPerson,
 ): BegunSession {
   const secret = newConsoleSecret(random, tenant.id);
   const row = proven(tenant, 'console_sessions', {
@@ -96,6 +99,9 @@ function newSession(
     created_at: now,
     idle_at: instantAfter(now, consoleSessionIdleMs),
     expires_at: instantAfter(now, consoleSessionLifeMs),
+    created_by: maker?.created_by ?? null,
+    created_by_key: maker?.created_by_key ?? null,
+    created_by_person: maker?.created_by_person ?? null,
   });
   return { row, secret };
 }

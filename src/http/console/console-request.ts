@@ -15,6 +15,7 @@ import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import { isForgeryToken } from '../../keys/console-secret.ts';
 import { type Actor, authenticated, type Origin } from '../../rules/caller.ts';
 import { policyOf } from '../../rules/policy.ts';
+import type { OpenLimit } from '../limits/open-limit.ts';
 import { bytesOf, parseJson } from '../protocol/body.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
 import { type Handle, originOf, type RequestContext } from '../protocol/request-context.ts';
@@ -31,6 +32,8 @@ export interface ConsoleTools extends LinkUsing {
   readonly consoleSessions: ConsoleSessions;
   /** Counts attempts of an address. Rejects with `too_many_requests`. */
   readonly limit: (address: string) => Promise<void>;
+  /** Counts requests of an address that prove nothing. */
+  readonly openLimit: Pick<OpenLimit, 'count'>;
   /** Records a proof that was not valid. */
   readonly onFailure: (origin: Origin) => Promise<void>;
   /** The service's own headers, and the first of their prefixes, such as `SVC`. */
@@ -83,8 +86,20 @@ export function requireOwner(
   requirePresence({ isPresent: isPresent(session, clock.now()) });
 }
 
+/**
+ * For what needs no proof. It is counted by address as the page itself is: anybody may send it.
+ * @throws VaultError `forbidden`, `too_many_requests`
+ */
+export async function requireOwnPage(
+  { openLimit }: Pick<ConsoleTools, 'openLimit'>,
+  context: RequestContext,
+): Promise<void> {
+  requireSameOrigin(context);
+  await openLimit.count(context.address);
+}
+
 /** @throws VaultError `forbidden` */
-export function requireSameOrigin(context: RequestContext): void {
+function requireSameOrigin(context: RequestContext): void {
   if (!isSameOrigin(context.headers)) throw usedByAnotherPage();
 }
 

@@ -1,7 +1,7 @@
 /** Signing in with a passkey, proving again that its person is present, and adding a passkey. */
 import type { StandingSession } from '../../access/console-sessions.ts';
 import type { Flow, Flows } from '../../access/people/flows.ts';
-import { openLink } from '../../access/people/links.ts';
+import { type OpenedLink, openLink } from '../../access/people/links.ts';
 import {
   addedPasskey,
   newPasskeyOptions,
@@ -38,11 +38,14 @@ type PasskeyHandling = ConsoleTools & PasskeyRouteTools;
 
 /** Whose passkey is added: that of a link, or of the person who is signed in. */
 interface Adding {
-  readonly whose: PasskeyPerson;
+  readonly whose: SigningIn;
   /** What the passkey comes with: the use of the link. Absent for a person who is signed in. */
   readonly link?: WithSession;
   readonly session?: FoundSession;
 }
+
+/** With the maker of the link that lets the person in, if one does. */
+type SigningIn = PasskeyPerson & Partial<Pick<OpenedLink, 'maker'>>;
 
 export function passkeyRoutes(tools: PasskeyHandling): readonly ConsoleRoute[] {
   const path = `${signInPath}/passkey`;
@@ -169,7 +172,7 @@ function together(link: WithSession, added: WithSession): WithSession {
 }
 
 interface BegunByPasskey {
-  readonly whose: PasskeyPerson;
+  readonly whose: SigningIn;
   readonly also: WithSession;
 }
 

@@ -19,7 +19,7 @@ import {
   clearSessionCookie,
   proving,
   requireOwner,
-  requireSameOrigin,
+  requireOwnPage,
   requireSession,
   setSessionCookie,
   signInPath,
@@ -36,7 +36,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
       method: 'GET',
       path: `${signInPath}/ways`,
       handle: async (context) => {
-        requireSameOrigin(context);
+        await requireOwnPage(tools, context);
         const party = relyingPartyOf(tools, context);
         const ways = {
           /** Whether a link is enough. */
@@ -50,7 +50,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
       method: 'GET',
       path: signInPath,
       handle: async (context) => {
-        requireSameOrigin(context);
+        await requireOwnPage(tools, context);
         context.send(200, JSON.stringify(await shownSession(tools, context)), jsonMediaType);
       },
     },
@@ -71,7 +71,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
       method: 'DELETE',
       path: signInPath,
       handle: async (context) => {
-        requireSameOrigin(context);
+        await requireOwnPage(tools, context);
         const found = await requireSession(tools, context);
         const { person, session } = found;
         const which = { person: person.person_id, session: session.session_id };
@@ -86,7 +86,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
       method: 'DELETE',
       path: `${signInPath}/methods/:id`,
       handle: async (context) => {
-        requireSameOrigin(context);
+        await requireOwnPage(tools, context);
         const found = await requireSession(tools, context);
         requireOwner(tools, context, found);
         const { id } = context.params as { readonly id: string };

@@ -22,6 +22,7 @@ import { egress } from './0014-egress.ts';
 import { movedTenants } from './0015-moved-tenants.ts';
 import { signInMethods } from './0016-sign-in-methods.ts';
 import { logPushes } from './0017-log-pushes.ts';
+import { linkMakers } from './0018-link-makers.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -53,6 +54,7 @@ export const released: readonly Migration[] = [
   { statements: movedTenants, oldestServer: 1 },
   { statements: signInMethods, oldestServer: 1 },
   { statements: logPushes, oldestServer: 1 },
+  { statements: linkMakers, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;
