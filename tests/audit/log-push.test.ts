@@ -16,6 +16,7 @@ import { mixedTraffic, readParts, verifyParts } from '../support/logs.ts';
 import { nextLook } from '../support/poll.ts';
 import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { type Lender, temporaryDirectory } from '../support/temporary.ts';
+import { newTenant } from '../support/tenant.ts';
 import { createApplication, startVault } from '../support/vault.ts';
 
 type Place = Awaited<ReturnType<Engine['place']>>;
@@ -105,6 +106,36 @@ onBothEngines('the push of the log', (engine) => {
     const headers = request?.headers.map((one) => one.toLowerCase()) ?? [];
     assert.ok(headers.includes('application/x-ndjson'));
     assert.ok(headers.includes('bearer of-the-test'));
+  });
+
+  test('a tenant that writes a lot keeps no entry of another one waiting', async (t) => {
+    const destination = await startDestination(t);
+    const released = Promise.withResolvers<void>();
+    const collected = new Collected();
+    const batches: ChainedEntry[][] = [];
+    destination.behave(async (exchange) => {
+      const entries = entriesIn((await exchange.received).body.toString());
+      await released.promise;
+      batches.push(entries);
+      collected.add(entries);
+      return answer(200)(exchange);
+    });
+    const environment = pushingTo(t, `${destination.url}/log`, destination.authority);
+    const vault = await startVault(t, engine, { environment });
+    const busy = await newTenant(vault);
+    const quiet = await newTenant(vault);
+    const many = Array.from({ length: 1_000 }, () => ({ type: 'token', data: 'x' }));
+    for (const _ of [1, 2, 3, 4]) {
+      const sent = { key: busy.key, body: many };
+      assert.equal((await busy.send('POST', '/tokenize', sent)).status, 200);
+    }
+    const { id } = (await quiet.token({ type: 'token', data: 'x' })).body;
+    released.resolve();
+    await collected.untilAll(vault.place);
+    const at = batches.findIndex((batch) => batch.some(({ entity_id }) => entity_id === id));
+    const before = batches.slice(0, at).flat();
+    const ofBusy = before.filter(({ tenant_id }) => tenant_id === busy.id).length;
+    assert.ok(ofBusy <= 2_000, `${ofBusy} entries went before`);
   });
 
   test('a server that is killed while its collector is down loses nothing', async (t) => {

@@ -76,6 +76,8 @@ interface PushBatch {
   readonly entries: PushedEntry[];
   characters: number;
   readonly entriesMax: number;
+  /** What it may hold with those of the tenant that fills it now. */
+  upTo: { readonly entries: number; readonly characters: number };
   /** The rows to store once it is confirmed, and what is stored now. */
   readonly places: { readonly row: Row<'log_pushes'>; readonly before: number | undefined }[];
   /** What it was made of, to be looked at again if it fails, or if it has no room for all. */
@@ -161,17 +163,29 @@ export function startLogPush(tools: LogPushTools): LogPush {
     }
   }
 
+  /** No tenant takes more than its share of a batch while others wait, and whoever took it waits for them. */
   async function fill(batch: PushBatch): Promise<void> {
-    for (const [tenant, streams] of [...grown]) {
-      const places = await store.select(pushedPlaces(tenant));
-      for (const stream of [...streams]) {
-        if (isFull(batch)) return;
-        const before = places.find(({ stream_id }) => stream_id === stream)?.seq;
-        await fillFrom(batch, { tenant, stream, before });
-        if (isFull(batch)) return;
-        streams.delete(stream);
-      }
-      if (streams.size === 0) grown.delete(tenant);
+    const waiting = [...grown];
+    const share = (max: number) => Math.ceil(max / waiting.length);
+    for (const [tenant, streams] of waiting) {
+      if (isFull(batch)) return;
+      batch.upTo = {
+        entries: batch.entries.length + share(batch.entriesMax),
+        characters: batch.characters + share(batchMax.characters),
+      };
+      await fillWith(batch, tenant, streams);
+      grown.delete(tenant);
+      if (streams.size > 0) grown.set(tenant, streams);
+    }
+  }
+
+  async function fillWith(batch: PushBatch, tenant: TenantId, streams: Streams): Promise<void> {
+    const places = await store.select(pushedPlaces(tenant));
+    for (const stream of [...streams]) {
+      const before = places.find(({ stream_id }) => stream_id === stream)?.seq;
+      await fillFrom(batch, { tenant, stream, before });
+      if (isFull(batch)) return;
+      streams.delete(stream);
     }
   }
 
@@ -212,7 +226,14 @@ export function startLogPush(tools: LogPushTools): LogPush {
 
   /** @returns whether anything was pushed, and more may wait. */
   async function push(signal: AbortSignal): Promise<boolean> {
-    const batch: PushBatch = { entries: [], characters: 0, entriesMax, places: [], streams: [] };
+    const batch: PushBatch = {
+      entries: [],
+      characters: 0,
+      entriesMax,
+      upTo: { ...batchMax, entries: entriesMax },
+      places: [],
+      streams: [],
+    };
     try {
       await fill(batch);
       if (batch.entries.length > 0) {
@@ -297,6 +318,6 @@ async function until<T>(signal: AbortSignal, deliver: () => Promise<T>): Promise
   }
 }
 
-function isFull({ entries, characters, entriesMax }: PushBatch): boolean {
-  return entries.length >= entriesMax || characters >= batchMax.characters;
+function isFull({ entries, characters, upTo }: PushBatch): boolean {
+  return entries.length >= upTo.entries || characters >= upTo.characters;
 }

@@ -6,8 +6,8 @@ import { blockBefore, blocksToPush } from '../../store/queries/log-pushes.ts';
 import type { Store } from '../../store/store.ts';
 import { openRemoval } from '../statements.ts';
 
-/** Blocks of one read: at most some 10,000 entries, and mostly far fewer. */
-const blocksMax = 64;
+/** Blocks of one read: about as many entries as a batch takes, where many are written. */
+const blocksMax = 8;
 
 export interface StreamPage {
   /** In their order. */
