@@ -85,6 +85,11 @@ test('200: the vault signs the list, and nothing that is signed can stand for it
   vault.clock.advance(60_000);
   const later = await vault.send('GET', '/fields/v1/digests.json');
   assert.ok(Date.parse(later.body.signed_at) >= Date.parse(body.signed_at) + 60_000);
+  // A signature with PSS is another one each time, and anybody may ask for any number.
+  const shared = await Promise.all(
+    [1, 2, 3].map(() => vault.send('GET', '/fields/v1/digests.json')),
+  );
+  assert.equal(new Set(shared.map((one) => one.headers.get('svc-signature'))).size, 1);
 });
 
 /** A server between the vault and its readers, which changes what it likes. */
