@@ -20,7 +20,7 @@ export interface PermissionRow {
   readonly wholeValueTo?: string;
   /** The transform when it is held without an access rule; `undefined` where no data is returned. */
   readonly impliedTransform: Transform | undefined;
-  /** True if a person in the console has to prove to be present: it makes keys, or changes who may do what. */
+  /** True if a person in the console has to prove to be present, except where its routes only read. */
   readonly needsPresence?: true;
 }
 
@@ -54,39 +54,38 @@ const rows = {
   'token-intent:read': elsewhere('Read token intents', server),
   'token-intent:delete': elsewhere('Delete token intents', server),
   'application:read': elsewhere('Read applications and their keys', management),
-  'application:create': granting('Create applications and their keys', management),
-  'application:update': granting('Update applications', management),
-  'application:delete': elsewhere('Delete applications and their keys', management),
-  'session:read': elsewhere('Read sessions, without their keys', management),
-  'session:delete': elsewhere('End sessions', management),
-  'person:read': elsewhere('Read people, and their sessions in the console', management),
-  'person:create': granting('Let people into the console, as any application', management),
-  'person:update': granting('Change as which applications people act', management),
-  'person:delete': elsewhere('Remove people, and end their sessions', management),
-  'proxy:read': elsewhere('Read proxies', management),
-  'proxy:create': elsewhere('Create proxies', management),
-  'proxy:update': elsewhere('Update proxies, and read their configuration', management),
-  'proxy:delete': elsewhere('Delete proxies', management),
-  'reactor:read': elsewhere('Read reactors, and the logs of their calls', management),
-  'reactor:create': elsewhere('Create reactors', management),
-  'reactor:update': elsewhere('Update reactors, and read their configuration', management),
-  'reactor:delete': elsewhere('Delete reactors', management),
-  'webhook:read': elsewhere('Read webhooks and their deliveries', management),
-  'webhook:create': elsewhere('Create webhooks', management),
-  'webhook:update': elsewhere('Update webhooks, and send events again', management),
-  'webhook:delete': elsewhere('Delete webhooks', management),
-  'keys:read': elsewhere('Read the keys by which clients encrypt', management),
-  'keys:create': elsewhere('Create keys by which clients encrypt', management),
-  'keys:delete': elsewhere('Delete keys by which clients encrypt', management),
-  'keys:rotate': elsewhere(
+  'application:create': managing('Create applications and their keys'),
+  'application:update': managing('Update applications'),
+  'application:delete': managing('Delete applications and their keys'),
+  'session:read': reading('Read sessions, without their keys'),
+  'session:delete': managing('End sessions'),
+  'person:read': reading('Read people, and their sessions in the console'),
+  'person:create': managing('Let people into the console, as any application'),
+  'person:update': managing('Change as which applications people act'),
+  'person:delete': managing('Remove people, and end their sessions'),
+  'proxy:read': reading('Read proxies'),
+  'proxy:create': managing('Create proxies'),
+  'proxy:update': managing('Update proxies, and read their configuration'),
+  'proxy:delete': managing('Delete proxies'),
+  'reactor:read': reading('Read reactors, and the logs of their calls'),
+  'reactor:create': managing('Create reactors'),
+  'reactor:update': managing('Update reactors, and read their configuration'),
+  'reactor:delete': managing('Delete reactors'),
+  'webhook:read': reading('Read webhooks and their deliveries'),
+  'webhook:create': managing('Create webhooks'),
+  'webhook:update': managing('Update webhooks, and send events again'),
+  'webhook:delete': managing('Delete webhooks'),
+  'keys:read': reading('Read the keys by which clients encrypt'),
+  'keys:create': managing('Create keys by which clients encrypt'),
+  'keys:delete': managing('Delete keys by which clients encrypt'),
+  'keys:rotate': managing(
     "Rotate and destroy the tenant's own keys, and list them with the rows under each",
-    management,
   ),
-  'tenant:read': elsewhere('Read the tenant', management),
-  'tenant:update': elsewhere('Update the tenant', management),
-  'tenant:delete': elsewhere('Delete the tenant', management),
-  'log:read': elsewhere('Read logs', management),
-  'report:read': elsewhere('Read usage reports', management),
+  'tenant:read': reading('Read the tenant'),
+  'tenant:update': managing('Update the tenant'),
+  'tenant:delete': managing('Delete the tenant'),
+  'log:read': reading('Read logs'),
+  'report:read': reading('Read usage reports'),
 };
 
 export type Permission = keyof typeof rows;
@@ -106,8 +105,13 @@ function sending(description: string, wholeValueTo: string): PermissionRow {
   return { ...onTokens(description, server, 'reveal'), wholeValueTo };
 }
 
-function granting(description: string, kinds: readonly ApplicationKind[]): PermissionRow {
-  return { ...elsewhere(description, kinds), needsPresence: true };
+function reading(description: string): PermissionRow {
+  return elsewhere(description, management);
+}
+
+/** Whoever changes the configuration of a tenant can, at some distance, have its values sent or shown. */
+function managing(description: string): PermissionRow {
+  return { ...elsewhere(description, management), needsPresence: true };
 }
 
 function elsewhere(description: string, kinds: readonly ApplicationKind[]): PermissionRow {

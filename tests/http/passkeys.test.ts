@@ -352,6 +352,12 @@ onBothEngines('passkeys', (engine) => {
     const ada = await signedIn(url, person, began);
     const reason = { headers: { 'SVC-REASON': 'chargeback' } };
     const application = { name: 'new', type: 'private', permissions: ['token:read'] };
+    const lending = {
+      name: 'lends',
+      destination_url: 'https://example.com',
+      require_auth: false,
+      application: { id: own },
+    };
     const guarded = [
       () => ada.send(own, 'GET', `/tokens/${token.id}`, reason),
       () => ada.send(role, 'POST', `/applications/${own}/keys`),
@@ -360,6 +366,7 @@ onBothEngines('passkeys', (engine) => {
         ada.send(role, 'PUT', `/applications/${own}`, {
           body: { name: 'old', permissions: ['token:read'] },
         }),
+      () => ada.send(role, 'POST', '/proxies', { body: lending }),
       () => ada.send(role, 'POST', `/people/${person}/links`),
       () => ada.send(role, 'PUT', `/people/${person}`, { body: both }),
       () =>

@@ -100,6 +100,13 @@ suite('permissions', () => {
     });
   });
 
+  test('asks people to prove that they are present for everything that changes a tenant', () => {
+    for (const [name, { kinds, needsPresence }] of Object.entries(permissions)) {
+      const isReading = name.endsWith(':read');
+      assert.equal(needsPresence ?? false, kinds.includes('management') && !isReading, name);
+    }
+  });
+
   test('fits the limits of the wire: a description of 1 to 250, a name of 2 to 4 words', () => {
     for (const [name, { description }] of Object.entries(permissions)) {
       assert.match(name, /^[a-z-]+(:[a-z-]+){1,3}$/);

@@ -105,11 +105,14 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
   };
 }
 
-/** For whatever grants access, and for every request that gives a reason to see or send whole values. */
-function requirePresenceFor({ permission }: Admitted, { signedIn, origin }: Caller): void {
+/**
+ * For whatever changes the configuration of a tenant, and for every request that gives a reason to see or send whole
+ * values.
+ */
+function requirePresenceFor({ method, permission }: Admitted, { signedIn, origin }: Caller): void {
   if (signedIn === undefined) return;
-  const isGranting = permission !== 'any key' && permissions[permission].needsPresence;
-  if (isGranting || origin.reason !== undefined) requirePresence(signedIn);
+  const isManaging = permission !== 'any key' && permissions[permission].needsPresence;
+  if ((isManaging && method !== 'GET') || origin.reason !== undefined) requirePresence(signedIn);
 }
 
 function pageOf({ headers }: RequestContext): RequestOrigin {
