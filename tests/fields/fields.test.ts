@@ -3,12 +3,24 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { after, before, suite, type TestContext, test } from 'node:test';
-import { isDeepStrictEqual } from 'node:util';
-import { startBrowser, withoutBrowser } from '../support/browser.ts';
+import { after, before, suite, test } from 'node:test';
+import { withoutBrowser } from '../support/browser.ts';
+import {
+  allElements,
+  assertNoDigits,
+  type CardFields,
+  cardNumber,
+  enter,
+  inputIn,
+  ready,
+  recording,
+  settled,
+  startCardFields,
+  typeCard,
+  until,
+} from '../support/card-fields.ts';
 import { installed, reasonWithout } from '../support/development-packages.ts';
 import { engineOf } from '../support/engines.ts';
-import { nextLook } from '../support/poll.ts';
 import { createProxy } from '../support/proxies.ts';
 import { type Called, startCalled } from '../support/proxy-calls.ts';
 import { openShop, publicApplication, type Shop, withLoader } from '../support/shop.ts';
@@ -19,43 +31,11 @@ import { managementKey, revealEverything, startVault, type TestVault } from '../
 const axe = await installed('axe-core');
 const skip = reasonWithout({ 'axe-core': axe }) || withoutBrowser;
 
-const cardNumber = '4242424242424242';
-const allElements = `<strongroom-card-number id="number"></strongroom-card-number>
-<strongroom-card-expiry id="expiry"></strongroom-card-expiry>
-<strongroom-card-code id="code"></strongroom-card-code>`;
-
-/** Records, in the page, whatever an element says, and calls of `fields` with their results. */
-const recording = (key: string, more = '') => `<script>
-window.events = [];
-for (const element of document.querySelectorAll('[id]'))
-  for (const type of ['ready', 'change', 'focus', 'blur', 'enter', 'error'])
-    element.addEventListener(type, ({ detail }) => events.push({ id: element.id, type, detail }));
-const byId = (id) => document.getElementById(id);
-const failed = ({ code, message, document }) => ({ code, message, document });
-const fields = Strongroom.fields({ key: '${key}' ${more}});
-const card = () => ({ number: byId('number'), expiration_month: byId('expiry').month,
-  expiration_year: byId('expiry').year, cvc: byId('code') });
-</script>`;
-
 /** As much of an input as tests read in the browser. */
 interface TypedInput {
   readonly selectionStart: number | null;
   readonly inputMode: string;
   readonly autocomplete: string;
-}
-
-/** As long as Playwright itself waits for what does not come. */
-const waitMsMax = 30_000;
-
-/** Looks until what it sees is as expected. */
-async function until(look: () => Promise<unknown>, expected: unknown): Promise<void> {
-  const end = performance.now() + waitMsMax;
-  let seen = await look();
-  while (!isDeepStrictEqual(seen, expected) && performance.now() < end) {
-    await nextLook();
-    seen = await look();
-  }
-  assert.deepEqual(seen, expected);
 }
 
 /** As from a card reader or a program that types: no key waits until the one before it had its effect. */
@@ -74,12 +54,6 @@ async function typeAtOnce(page: any, keys: readonly string[]): Promise<void> {
   await Promise.all(pressed);
 }
 
-interface Opened {
-  // biome-ignore lint/suspicious/noExplicitAny: the package is installed only for development
-  readonly page: any;
-  readonly complaints: string[];
-}
-
 suite('Card fields', { skip }, () => {
   const given: (() => void | Promise<void>)[] = [];
   const lender: Lender = { after: (give) => void given.push(give) };
@@ -88,74 +62,21 @@ suite('Card fields', { skip }, () => {
   let key: string;
   // biome-ignore lint/suspicious/noExplicitAny: the package is installed only for development
   let browser: any;
+  let open: CardFields['open'];
   let called: Called;
 
   before(async () => {
     called = await startCalled(lender);
     const table = join(temporaryDirectory(lender), 'bins.csv');
     writeFileSync(table, 'bin_min,bin_max,brand\n400000,400000,mastercard\n40000025,,visa\n');
-    vault = await startVault(lender as never, engineOf('sqlite'), {
-      environment: { ...called.environment, STRONGROOM_BIN_TABLE: table },
-    });
-    shop = await openShop(lender);
-    key = await publicApplication(vault, [shop.origin], ['token:create', 'token:update']);
-    browser = await startBrowser(lender);
+    ({ vault, shop, key, browser, open } = await startCardFields(lender, {
+      ...called.environment,
+      STRONGROOM_BIN_TABLE: table,
+    }));
   });
   after(async () => {
     for (const give of given.reverse()) await give();
   });
-
-  /** Each page has a context of its own: storage, workers and permissions are not shared. */
-  async function open(t: TestContext, body: string, options: object = {}): Promise<Opened> {
-    const context = await browser.newContext(options);
-    t.after(() => context.close());
-    const page = await context.newPage();
-    const complaints: string[] = [];
-    page.on('console', (message: { text(): string }) => complaints.push(message.text()));
-    page.on('pageerror', (error: Error) => complaints.push(error.message));
-    await page.goto(body.startsWith('http') ? body : shop.page(body));
-    return { page, complaints };
-  }
-
-  const ready = (page: Opened['page'], count: number) =>
-    page.waitForFunction(`events.filter(({ type }) => type === 'ready').length >= ${count}`);
-  const inputIn = (page: Opened['page'], id: string, at = 0) =>
-    page.frameLocator(`#${id} iframe`).locator('input').nth(at);
-
-  /** Clicks an input, and waits until keys reach its frame: the browser tells the page then. */
-  async function enter(page: Opened['page'], id: string): Promise<void> {
-    await inputIn(page, id).click();
-    await page.waitForFunction(`document.activeElement?.parentElement?.id === '${id}'`);
-  }
-
-  /** Until the frames have handled whatever their elements told them before. */
-  const settled = (page: Opened['page']) =>
-    page.evaluate(`Promise.all(['number', 'expiry', 'code'].map((id) => new Promise((done) => {
-      byId(id).addEventListener('change', done, { once: true });
-      byId(id).clear();
-    })))`);
-
-  async function typeCard(page: Opened['page']): Promise<void> {
-    await ready(page, 3);
-    await settled(page);
-    await enter(page, 'number');
-    await page.keyboard.type(cardNumber);
-    await page.keyboard.press('Tab');
-    await page.keyboard.type('1230');
-    await page.keyboard.press('Tab');
-    await page.keyboard.type('987');
-  }
-
-  /** Whole numbers, and their parts beyond the first eight and the last four digits, in any spelling. */
-  function assertNoDigits(text: string): void {
-    const plain = text.replace(/[\s-]/g, '');
-    assert.ok(!plain.includes(cardNumber), 'the number');
-    assert.ok(!plain.includes(cardNumber.slice(0, 13)), 'its beginning');
-    assert.ok(
-      !/\b987\b/.test(text.replace(/"(?:created_at|expires_at)":"[^"]*"/g, '')),
-      'the code',
-    );
-  }
 
   test('the example of the tutorial: Tab leads through the fields, and the token is masked', async (t) => {
     const { page, complaints } = await open(t, withLoader(vault, allElements + recording(key)));

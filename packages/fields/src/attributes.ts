@@ -1,20 +1,10 @@
 /** The attributes and events of elements, as the wrappers for React and Vue name them. */
-import type { State } from './protocol.ts';
+import { type ElementOptions, type State, textAttributes } from './protocol.ts';
 
-/** Those of `docs/fields.md`, in the spelling of a property. */
-export interface FieldAttributes {
+/** Those of `docs/fields.md`, in the spelling of a property. The page's styles say the rest. */
+export interface FieldAttributes
+  extends Omit<ElementOptions, 'theme' | 'colorScheme' | 'direction' | 'format'> {
   readonly id?: string | undefined;
-  readonly label?: string | undefined;
-  readonly hideLabel?: boolean | undefined;
-  readonly placeholder?: string | undefined;
-  readonly locale?: string | undefined;
-  readonly required?: boolean | undefined;
-  readonly disabled?: boolean | undefined;
-  readonly mask?: string | undefined;
-  readonly pattern?: string | undefined;
-  readonly inputMode?: string | undefined;
-  readonly autocomplete?: string | undefined;
-  readonly accept?: string | undefined;
   readonly format?: 'text' | 'card' | undefined;
 }
 
@@ -42,13 +32,11 @@ export const eventNames = [
 
 /** Attributes of the element, in HTML's spelling, without those that are not given. */
 export function attributesOf(given: FieldAttributes): Readonly<Record<string, string>> {
-  const { id, label, placeholder, locale, mask, pattern, inputMode, autocomplete } = given;
-  const texts = { id, label, placeholder, locale, mask, pattern, inputmode: inputMode };
-  const named = { ...texts, autocomplete, accept: given.accept, format: given.format };
+  const texts = (['id', ...textAttributes] as const).flatMap((name) =>
+    given[name] === undefined ? [] : [[name.toLowerCase(), given[name]] as const],
+  );
   return {
-    ...Object.fromEntries(
-      Object.entries(named).filter((pair): pair is [string, string] => pair[1] !== undefined),
-    ),
+    ...Object.fromEntries(texts),
     ...(given.hideLabel && { 'hide-label': '' }),
     ...(given.disabled && { disabled: '' }),
     ...(given.required === false && { required: 'false' }),

@@ -15,6 +15,8 @@ export const frameMsMax = 10_000;
 export interface ChannelSetting {
   readonly vault: string;
   readonly key: string;
+  /** Of errors for the customer. */
+  readonly locale: string;
   readonly connect: Pick<Connect, 'element' | 'kind' | 'options'>;
   readonly timeoutMs: number;
   /** Before which the frame becomes nothing: it has to find the one that calls the vault. */
@@ -40,7 +42,7 @@ interface Call {
 }
 
 export function openChannel(setting: ChannelSetting): Channel {
-  const { vault, key, connect, timeoutMs, after, onMessage, diagnose } = setting;
+  const { vault, key, locale, connect, timeoutMs, after, onMessage, diagnose } = setting;
   const frame = document.createElement('iframe');
   frame.src = `${vault}/fields/v1/frame/${encodeURIComponent(key)}`;
   frame.title = `Secure field: ${connect.kind.replace(/-/g, ' ')}`;
@@ -67,7 +69,7 @@ export function openChannel(setting: ChannelSetting): Channel {
       clearTimeout(timer);
       const message =
         'The vault knows no version of this script. Load its loader, or update the package.';
-      settle(new FieldsError({ code: 'version_unsupported', message }));
+      settle(new FieldsError({ code: 'version_unsupported', message }, locale));
       return;
     }
     const message: Connect = { strongroom: 'connect', version, ...connect };
@@ -81,7 +83,8 @@ export function openChannel(setting: ChannelSetting): Channel {
       settle();
     }
     if (data.type === 'reply') take(data.call)?.resolve(data.result);
-    else if (data.type === 'refusal') take(data.call)?.reject(new FieldsError(data.problem));
+    else if (data.type === 'refusal')
+      take(data.call)?.reject(new FieldsError(data.problem, locale));
     else onMessage(data);
   };
 
@@ -109,10 +112,11 @@ export function openChannel(setting: ChannelSetting): Channel {
       removeEventListener('message', hear);
       port.close();
       frame.remove();
-      const gone = { code: 'field_removed', message: 'The field was removed from the page.' };
-      for (const { reject } of calls.values()) reject(new FieldsError(gone));
+      const message = 'The field was removed from the page.';
+      const gone = new FieldsError({ code: 'field_removed', message }, locale);
+      for (const { reject } of calls.values()) reject(gone);
       calls.clear();
-      settle(new FieldsError(gone));
+      settle(gone);
     },
   };
 }

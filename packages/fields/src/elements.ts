@@ -8,6 +8,7 @@ import {
   kinds,
   type Neighbors,
   type State,
+  textAttributes,
 } from './protocol.ts';
 import { neighborsOf } from './tab-order.ts';
 
@@ -198,6 +199,10 @@ export class StrongroomElement extends Base {
       this.#channel?.frame.style.setProperty('height', `${message.pixels}px`, 'important');
       return;
     }
+    if (message.type === 'title') {
+      if (this.#channel) this.#channel.frame.title = message.title;
+      return;
+    }
     if (message.type === 'ready' || message.type === 'change') this.state = message.state;
     if (message.type === 'ready' || message.type === 'focus') tellNeighbors();
     this.#tell(message.type, 'state' in message ? message.state : undefined);
@@ -232,20 +237,13 @@ export class StrongroomElement extends Base {
       const value = style.getPropertyValue(prefix + name).trim();
       if (value !== '') theme[name] = value;
     }
-    const text = (name: string) => this.getAttribute(name) ?? undefined;
+    const texts = textAttributes.map((name) => [name, this.getAttribute(name) ?? undefined]);
     return {
+      ...Object.fromEntries(texts),
       locale: this.#locale(),
-      label: text('label'),
       hideLabel: this.hasAttribute('hide-label'),
-      placeholder: text('placeholder'),
-      required: text('required') !== 'false',
+      required: this.getAttribute('required') !== 'false',
       disabled: this.hasAttribute('disabled'),
-      mask: text('mask'),
-      pattern: text('pattern'),
-      inputMode: text('inputmode'),
-      autocomplete: text('autocomplete'),
-      accept: text('accept'),
-      format: text('format'),
       theme,
       colorScheme: style.colorScheme,
       direction: style.direction,

@@ -9,13 +9,22 @@ export class FieldsError extends Error {
   readonly status: number | undefined;
   /** The problem document of the vault. It has no value of a field. */
   readonly document: unknown;
+  /** For the customer, in the language of the fields. */
+  readonly customerMessage: string;
 
-  constructor({ code, message, status, document }: Problem) {
+  constructor(problem: Problem, locale?: string) {
+    const { code, message, status, document, customerMessage } = problem;
     super(message);
+    this.customerMessage = customerMessage ?? sorry(locale ?? pageLocale());
     this.code = code;
     this.status = status;
     this.document = document;
   }
+}
+
+/** The language of the page; where there is none, as on a server, English. */
+export function pageLocale(): string {
+  return globalThis.document?.documentElement.lang || globalThis.navigator?.language || 'en';
 }
 
 /** For the customer, where a field cannot be shown. */

@@ -1,9 +1,9 @@
 /** Card fields of a Strongroom vault: what is typed into them reaches the vault, and never the page. */
 import { type Channel, type ChannelSetting, frameMsMax, openChannel } from './channel.ts';
 import { adopt, defineElements, refuse, release, StrongroomElement } from './elements.ts';
-import { FieldsError } from './errors.ts';
+import { FieldsError, pageLocale } from './errors.ts';
 import { flawOfKey } from './keys.ts';
-import type { Kind, ProxyTarget } from './protocol.ts';
+import type { FrameRequest, Kind, ProxyTarget } from './protocol.ts';
 import { type BodyWithFields, placesIn } from './values.ts';
 
 export type { ElementValue } from './elements.ts';
@@ -42,7 +42,11 @@ export interface ProxyResponse {
 // biome-ignore lint/suspicious/noExplicitAny: its attributes are those of the API
 export type Response = any;
 
-export class Fields {
+/**
+ * Its event `error` has a {@link FieldsError} as its detail: for each promise that rejects, and where the vault cannot
+ * be called. Elements have an event of their own.
+ */
+export class Fields extends EventTarget {
   readonly vault: string;
   readonly key: string;
   readonly locale: string;
@@ -51,9 +55,10 @@ export class Fields {
 
   /** @throws FieldsError `key_secret` for a key that must not be in a page, `key_invalid` for what is no key. */
   constructor({ key, vault, session, locale, timeoutMs = frameMsMax }: FieldsOptions) {
+    super();
     const flaw = flawOfKey(key);
     if (flaw) {
-      const error = new FieldsError(flaw);
+      const error = new FieldsError(flaw, locale);
       refuse(error);
       throw error;
     }
@@ -65,11 +70,11 @@ export class Fields {
     }
     this.vault = new URL(vault).origin;
     this.key = key;
-    this.locale = locale ?? (document.documentElement.lang || navigator.language);
+    this.locale = locale ?? pageLocale();
     this.timeoutMs = timeoutMs;
     this.#controller = openChannel({
       ...this.#channelSetting(),
-      connect: { element: '', kind: 'controller', options: {} },
+      connect: { element: '', kind: 'controller', options: { locale: this.locale } },
       after: Promise.resolve(),
       onMessage: () => undefined,
     });
@@ -79,7 +84,13 @@ export class Fields {
     frame.setAttribute('aria-hidden', 'true');
     frame.style.cssText = 'position:absolute;width:0;height:0;border:0;visibility:hidden';
     (document.body ?? document.documentElement).append(frame);
-    if (session !== undefined) void this.useSession(session);
+    this.ready.catch((error: FieldsError) => {
+      if (error.code === 'field_removed') return;
+      // A page that does not hear of it shows the reason in the console at least.
+      if (this.#tell(error)) reportError(error);
+    });
+    // Refused, it is an event.
+    if (session !== undefined) this.useSession(session).catch(() => undefined);
     defineElements();
     adopt(this);
   }
@@ -87,40 +98,40 @@ export class Fields {
   readonly tokens = {
     /** Creates a token. Fields go into `data`. */
     create: (body: BodyWithFields, options: RequestOptions = {}): Promise<Response> =>
-      this.#controller.call({ operation: 'tokens.create', ...placesIn(body), ...options }),
+      this.#call({ operation: 'tokens.create', ...placesIn(body), ...options }),
     /** Replaces what the body names in the data of a token. */
     update: (
       token: string,
       body: BodyWithFields,
       options: RequestOptions = {},
     ): Promise<Response> =>
-      this.#controller.call({ operation: 'tokens.update', token, ...placesIn(body), ...options }),
+      this.#call({ operation: 'tokens.update', token, ...placesIn(body), ...options }),
   };
 
   readonly tokenIntents = {
     create: (body: BodyWithFields, options: RequestOptions = {}): Promise<Response> =>
-      this.#controller.call({ operation: 'tokenIntents.create', ...placesIn(body), ...options }),
+      this.#call({ operation: 'tokenIntents.create', ...placesIn(body), ...options }),
   };
 
   readonly sessions = {
     /** Your server authorizes the nonce. The key of the session stays in the vault's frames, for `reveal` elements. */
     create: (): Promise<{ readonly nonce: string; readonly expires_at: string }> =>
-      this.#controller.call({ operation: 'sessions.create' }) as Promise<never>,
+      this.#call({ operation: 'sessions.create' }) as Promise<never>,
   };
 
   tokenize(body: BodyWithFields, options: RequestOptions = {}): Promise<Response> {
-    return this.#controller.call({ operation: 'tokenize', ...placesIn(body), ...options });
+    return this.#call({ operation: 'tokenize', ...placesIn(body), ...options });
   }
 
   /** Sends a body with values of fields through a proxy that requires a key. */
   proxy({ body, ...target }: ProxyRequest): Promise<ProxyResponse> {
     const filled = body === undefined ? { body: undefined, places: [] } : placesIn(body);
-    return this.#controller.call({ operation: 'proxy', ...target, ...filled }) as Promise<never>;
+    return this.#call({ operation: 'proxy', ...target, ...filled }) as Promise<never>;
   }
 
   /** Calls with the key of a session from now on. Rejects where another key created the session. */
   async useSession(key: string | undefined): Promise<void> {
-    await this.#controller.call({ operation: 'session', key });
+    await this.#call({ operation: 'session', key });
   }
 
   /** An element of these fields, to be put into the page. Attributes are those of its HTML. */
@@ -147,14 +158,29 @@ export class Fields {
     return openChannel({ ...this.#channelSetting(), ...setting, after: this.ready });
   }
 
-  #channelSetting(): Pick<ChannelSetting, 'vault' | 'key' | 'timeoutMs' | 'diagnose'> {
-    const { vault, key, timeoutMs } = this;
-    return { vault, key, timeoutMs, diagnose: () => this.#diagnose() };
+  async #call(request: FrameRequest): Promise<unknown> {
+    try {
+      return await this.#controller.call(request);
+    } catch (error) {
+      this.#tell(error as FieldsError);
+      throw error;
+    }
+  }
+
+  /** False where a listener prevented the default. */
+  #tell(error: FieldsError): boolean {
+    return this.dispatchEvent(new CustomEvent('error', { detail: error, cancelable: true }));
+  }
+
+  #channelSetting(): Pick<ChannelSetting, 'vault' | 'key' | 'locale' | 'timeoutMs' | 'diagnose'> {
+    const { vault, key, locale, timeoutMs } = this;
+    return { vault, key, locale, timeoutMs, diagnose: () => this.#diagnose() };
   }
 
   /** Why no frame came: asked of the vault, as a frame would. */
   async #diagnose(): Promise<FieldsError> {
-    const because = (code: string, message: string) => new FieldsError({ code, message });
+    const because = (code: string, message: string) =>
+      new FieldsError({ code, message }, this.locale);
     if (!navigator.onLine) return because('offline', 'The browser is offline.');
     let response: globalThis.Response;
     try {

@@ -48,6 +48,12 @@ export interface ElementOptions {
   readonly direction?: string | undefined;
 }
 
+/** Of those the ones with a text; HTML has them in lower case. */
+export const textAttributes = [
+  ...(['locale', 'label', 'placeholder', 'mask', 'pattern', 'inputMode'] as const),
+  ...(['autocomplete', 'accept', 'format'] as const),
+] satisfies readonly (keyof ElementOptions)[];
+
 /** The state of an element, without its value. */
 export interface State {
   readonly empty: boolean;
@@ -67,6 +73,7 @@ export type FromFrame =
   | { readonly type: 'change'; readonly state: State }
   | { readonly type: 'focus' | 'blur' | 'enter' }
   | { readonly type: 'height'; readonly pixels: number }
+  | { readonly type: 'title'; readonly title: string }
   | { readonly type: 'reply'; readonly call: number; readonly result: unknown }
   | { readonly type: 'refusal'; readonly call: number; readonly problem: Problem };
 
@@ -77,6 +84,8 @@ export interface Problem {
   readonly status?: number | undefined;
   /** The problem document of the vault, without values. */
   readonly document?: unknown;
+  /** For the customer; one that the page writes itself lacks it. */
+  readonly customerMessage?: string | undefined;
 }
 
 /** The elements directly before and after one in the order of Tab. */

@@ -15,6 +15,7 @@ import {
 } from 'vue';
 import { attributesOf, eventNames, type FieldAttributes, type FieldEvents } from './attributes.ts';
 import { Fields, type FieldsOptions, type Kind, type StrongroomElement } from './fields.ts';
+import { textAttributes } from './protocol.ts';
 
 type FieldsRef = Readonly<ShallowRef<Fields | undefined>>;
 const injected: InjectionKey<FieldsRef> = Symbol('strongroom fields');
@@ -58,12 +59,7 @@ export type FieldComponent = DefineComponent<
 >;
 
 const properties = {
-  ...Object.fromEntries(
-    [
-      ...['id', 'label', 'placeholder', 'locale', 'mask', 'pattern', 'inputMode'],
-      ...['autocomplete', 'accept', 'format'],
-    ].map((name) => [name, String]),
-  ),
+  ...Object.fromEntries(['id', ...textAttributes].map((name) => [name, String])),
   hideLabel: Boolean,
   disabled: Boolean,
   required: { type: Boolean, default: true },

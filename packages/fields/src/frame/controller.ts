@@ -6,6 +6,7 @@ import type { BodyRequest, FrameRequest, Problem, ProxyTarget } from '../protoco
 import { CallError, header, publicKey, send, sendOk } from './api.ts';
 import { conceal } from './conceal.ts';
 import { offerController, type RegisteredField } from './registry.ts';
+import type { Word, Words } from './words.ts';
 
 interface Owned {
   readonly field: RegisteredField;
@@ -58,8 +59,8 @@ export function createController(): CallHandling {
         const message = 'A field of this request is not in the page, or belongs to another key.';
         throw new CallError({ code: 'field_missing', message });
       }
-      secrets.push(...owned.field.secrets());
       put(root, ['body', ...path], await owned.field.read(part ?? ''));
+      secrets.push(...owned.field.secrets());
     }
     return { body: root.body, secrets };
   }
@@ -215,8 +216,19 @@ function put(root: object, path: readonly (string | number)[], value: unknown): 
   if (Object.hasOwn(place, last)) place[last] = value;
 }
 
+/** What customers read; all others are for the owner of the page. */
+const customerWords: Readonly<Record<string, Word>> = {
+  incomplete: 'marked',
+  offline: 'offline',
+  vault_unreachable: 'unreachable',
+};
+
 /** What the page learns of what was thrown, which may come from another frame with classes of its own. */
-export function problemOf(error: unknown): Problem {
+export function problemOf(error: unknown, words: Words): Problem {
   const { problem } = (error ?? {}) as { readonly problem?: Problem };
-  return problem ?? { code: 'failed', message: 'The frame of the vault could not do that.' };
+  const { code, ...rest } = problem ?? {
+    code: 'failed',
+    message: 'The frame of the vault could not do that.',
+  };
+  return { code, ...rest, customerMessage: words.of(customerWords[code] ?? 'refused') };
 }

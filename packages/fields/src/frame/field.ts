@@ -122,8 +122,8 @@ export function createField({ element, kind, options, tell }: FieldSetting): Fie
     // What a pattern of the page says of a text is said once the customer leaves the field: said for each character, it
     // would tell the page what is typed.
     const isQuiet = kind === 'text' && isTyping;
-    const flaws = lines.map((line, at) => {
-      const flaw = line.kind.flaw(raws[at] ?? '');
+    const flaws = lines.map((line) => {
+      const flaw = line.flaw();
       return isQuiet && flaw === 'invalid' ? undefined : flaw;
     });
     const number = numberLine();
@@ -134,11 +134,13 @@ export function createField({ element, kind, options, tell }: FieldSetting): Fie
     const last = number ?? lines.find((line) => line.kind === accountNumber);
     return {
       empty: raws.every((raw) => raw === ''),
-      complete: isComplete && !(kind === 'text' && raws[0] === ''),
+      complete: isComplete && raws.some((raw) => raw !== ''),
       valid: isQuiet || shown < 0,
       ...(number && { brand: brand().name }),
       ...(networks.length > 1 && { brands: networks, selectedBrand: selected }),
-      ...(last && last.kind.flaw(last.raw()) === undefined && { lastFour: last.raw().slice(-4) }),
+      ...(last &&
+        last.raw() !== '' &&
+        last.flaw() === undefined && { lastFour: last.raw().slice(-4) }),
       ...(code && { error: { code, message: words.of(code) } }),
       ...(digits === '' && number && { brand: 'unknown' }),
     };
@@ -206,7 +208,7 @@ export function createField({ element, kind, options, tell }: FieldSetting): Fie
   }
 
   return {
-    focus: () => (lines.find((line) => line.kind.flaw(line.raw())) ?? lines[0])?.input.focus(),
+    focus: () => (lines.find((line) => line.flaw()) ?? lines[0])?.input.focus(),
     clear: () => {
       for (const line of lines) line.clear();
       if (numberLine()) numberChanged();
@@ -249,7 +251,7 @@ function inputsOf(kind: Kind, options: ElementOptions, codeLength: () => number)
 function contentOf(kind: Kind, lines: readonly Line[], part: string): unknown {
   const by = (label: string, inner = '') => {
     const line = lines.find((one) => one.kind.label === label);
-    return line?.kind.value(line.raw(), inner);
+    return line?.value(inner);
   };
   const card = {
     number: by('number'),
@@ -266,5 +268,5 @@ function contentOf(kind: Kind, lines: readonly Line[], part: string): unknown {
     return { '': bank, routing: bank.routing_number, account: bank.account_number }[part];
   }
   const [line] = lines;
-  return line?.kind.value(line.raw(), part);
+  return line?.value(part);
 }

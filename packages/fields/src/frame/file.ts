@@ -1,6 +1,7 @@
 /** A field for a document, which goes into a token as base64. */
 import type { ElementOptions, State } from '../protocol.ts';
 import type { FieldFrame, FieldSetting } from './field.ts';
+import { createLabeledInput } from './labeled-input.ts';
 import { controllers, incompleteError } from './registry.ts';
 import { wordsIn } from './words.ts';
 
@@ -8,28 +9,16 @@ import { wordsIn } from './words.ts';
 const fileBytesMax = 700_000;
 
 export function createFileField({ element, options, tell }: FieldSetting): FieldFrame {
-  const root = document.createElement('div');
-  root.className = 'line';
-  const label = document.createElement('label');
-  const box = document.createElement('div');
-  box.className = 'box';
-  const input = document.createElement('input');
-  const error = document.createElement('p');
-  error.className = 'error';
-  error.setAttribute('aria-live', 'polite');
-  error.id = 'error';
-  input.id = 'input';
+  const { root, input, show, isWrong, describe: label } = createLabeledInput();
   input.type = 'file';
-  label.htmlFor = input.id;
-  box.append(input);
-  root.append(label, box, error);
   document.body.append(root);
   let words = wordsIn(options.locale);
-  let isRequired = true;
+  /** As it was last sent. */
+  let content: string | undefined;
 
   const flaw = () => {
     const file = input.files?.[0];
-    if (!file) return isRequired ? 'required' : undefined;
+    if (!file) return input.required ? 'required' : undefined;
     return file.size > fileBytesMax ? 'tooLarge' : undefined;
   };
   const stateOf = (): State => {
@@ -44,20 +33,14 @@ export function createFileField({ element, options, tell }: FieldSetting): Field
   };
   const report = () => {
     const code = flaw();
-    error.textContent = code ? words.of(code) : '';
-    root.classList.toggle('wrong', code !== undefined);
-    input.setAttribute('aria-invalid', String(code !== undefined));
-    if (code) input.setAttribute('aria-describedby', error.id);
-    else input.removeAttribute('aria-describedby');
+    show(code && words.of(code));
     return code;
   };
   const describe = (given: ElementOptions) => {
     words = wordsIn(given.locale);
-    label.textContent = given.label || words.of('file');
-    label.classList.toggle('hidden', given.hideLabel === true);
+    label(given, words.of('file'));
     input.accept = given.accept ?? '';
-    input.disabled = given.disabled === true;
-    isRequired = given.required !== false;
+    if (isWrong()) report();
   };
   describe(options);
   input.addEventListener('change', () => {
@@ -74,11 +57,13 @@ export function createFileField({ element, options, tell }: FieldSetting): Field
           const code = report();
           if (code) throw incompleteError();
           const file = input.files?.[0];
-          if (!file) return null;
+          if (!file) return undefined;
           if (part === 'name') return file.name;
-          return part === 'type' ? file.type : base64Of(file);
+          if (part === 'type') return file.type;
+          content = await base64Of(file);
+          return content;
         },
-        secrets: () => [],
+        secrets: () => (content ? [content] : []),
         enter: () => false,
       },
       window,
@@ -89,6 +74,8 @@ export function createFileField({ element, options, tell }: FieldSetting): Field
     focus: () => input.focus(),
     clear: () => {
       input.value = '';
+      content = undefined;
+      show(undefined);
       tell({ type: 'change', state: stateOf() });
     },
     update: describe,

@@ -32,8 +32,7 @@ function connect({ element, kind, options }: Connect, port: MessagePort): void {
   const tell = (message: FromFrame) => port.postMessage(message);
   applyLook(options);
   if (kind === 'controller') {
-    const controller = createController();
-    listen(port, { handle: controller.handle });
+    listen(port, { handle: createController().handle, look: () => options });
     tell({ type: 'ready', state: { empty: true, complete: false, valid: true } });
     return;
   }
@@ -45,33 +44,49 @@ function connect({ element, kind, options }: Connect, port: MessagePort): void {
     tell({ type: 'height', pixels });
   };
   new ResizeObserver(measure).observe(document.body);
+  // What is in a field is not dragged out of it into the page.
+  addEventListener('dragstart', (event) => event.preventDefault());
+  let current = options;
   const setting = { element, kind, options, tell };
-  if (kind === 'reveal') {
-    const field = createReveal(setting);
-    listen(port, { field, handle: field.handle });
-  } else listen(port, { field: kind === 'file' ? createFileField(setting) : createField(setting) });
+  const reveal = kind === 'reveal' ? createReveal(setting) : undefined;
+  const field = reveal ?? (kind === 'file' ? createFileField(setting) : createField(setting));
+  /** Screen readers name a frame by its title, which is to be in the language of the field. */
+  const entitle = () => {
+    const labels = [...document.querySelectorAll('.line > label')].map((one) => one.textContent);
+    const name = current.label || wordsIn(current.locale).of('value');
+    document.title = labels.join(', ') || name;
+    tell({ type: 'title', title: document.title });
+  };
+  const update = (changed: ElementOptions) => {
+    current = changed;
+    applyLook(changed);
+    field.update(changed);
+    entitle();
+  };
+  listen(port, { field: { ...field, update }, handle: reveal?.handle, look: () => current });
+  entitle();
   measure();
 }
 
 interface Serving {
   readonly field?: FieldFrame;
-  readonly handle?: ReturnType<typeof createController>['handle'];
+  readonly handle: ReturnType<typeof createController>['handle'] | undefined;
+  readonly look: () => ElementOptions;
 }
 
-function listen(port: MessagePort, { field, handle }: Serving): void {
+function listen(port: MessagePort, { field, handle, look }: Serving): void {
   port.onmessage = ({ data }: MessageEvent<ToFrame>) => {
     if (data.type === 'focus') field?.focus();
     else if (data.type === 'clear') field?.clear();
     else if (data.type === 'neighbors') field?.meet?.(data);
-    else if (data.type === 'update') {
-      applyLook(data.options);
-      field?.update(data.options);
-    } else if (data.type === 'call' && handle) {
+    else if (data.type === 'update') field?.update(data.options);
+    else if (data.type === 'call' && handle) {
       const { call, request } = data;
       const reply = (message: FromFrame) => port.postMessage(message);
       handle(request).then(
         (result) => reply({ type: 'reply', call, result }),
-        (error) => reply({ type: 'refusal', call, problem: problemOf(error) }),
+        (error) =>
+          reply({ type: 'refusal', call, problem: problemOf(error, wordsIn(look().locale)) }),
       );
     }
   };

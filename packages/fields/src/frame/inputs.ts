@@ -12,7 +12,7 @@ export interface InputKind {
   significant(text: string): string;
   /** As people write it. */
   format(raw: string): string;
-  /** Why it cannot be sent; `undefined` if it can. */
+  /** Why what was typed cannot be sent; `undefined` if it can. Of an empty input it is never asked. */
   flaw(raw: string): Word | undefined;
   /** Nothing more can be added: what is wrong may be shown while it still has the focus. */
   isFull(raw: string): boolean;
@@ -40,7 +40,6 @@ export const cardNumber: InputKind = {
     return [...raw].map((digit, at) => (gaps.includes(at) ? ` ${digit}` : digit)).join('');
   },
   flaw: (raw) => {
-    if (raw === '') return 'required';
     if (!brandOf(raw).lengths.includes(raw.length)) return 'incomplete';
     return passesLuhn(raw) ? undefined : 'invalidNumber';
   },
@@ -77,7 +76,6 @@ export function expiryInput(now: () => Date): InputKind {
     },
     format: (raw) => (raw.length < 2 ? raw : `${raw.slice(0, 2)} / ${raw.slice(2)}`),
     flaw: (raw) => {
-      if (raw === '') return 'required';
       const month = Number(raw.slice(0, 2));
       if (raw.length >= 2 && (month < 1 || month > 12)) return 'invalid';
       if (raw.length !== 4) return 'incompleteExpiry';
@@ -107,7 +105,6 @@ export function codeInput(length: () => number): InputKind {
     significant: (text) => digitsOf(text).slice(0, lengthMax()),
     format: (raw) => raw,
     flaw: (raw) => {
-      if (raw === '') return 'required';
       return raw.length >= (length() || 3) ? undefined : 'incompleteCode';
     },
     isFull: (raw) => raw.length === lengthMax(),
@@ -123,7 +120,6 @@ export const routingNumber: InputKind = {
   significant: (text) => digitsOf(text).slice(0, 9),
   format: (raw) => raw,
   flaw: (raw) => {
-    if (raw === '') return 'required';
     if (raw.length < 9) return 'incomplete';
     return passesRouting(raw) ? undefined : 'invalidRouting';
   },
@@ -138,10 +134,7 @@ export const accountNumber: InputKind = {
   autocomplete: 'off',
   significant: (text) => digitsOf(text).slice(0, 17),
   format: (raw) => raw,
-  flaw: (raw) => {
-    if (raw === '') return 'required';
-    return raw.length < 3 ? 'incomplete' : undefined;
-  },
+  flaw: (raw) => (raw.length < 3 ? 'incomplete' : undefined),
   isFull: (raw) => raw.length === 17,
   value: (raw) => raw,
 };
@@ -150,13 +143,7 @@ const textLengthMax = 1_000;
 const maskClasses: Readonly<Record<string, RegExp>> = { '0': /\d/, a: /\p{L}/u, '*': /[\p{L}\d]/u };
 
 /** Its mask and pattern stay as they were at the beginning: a page that changed them could ask about the value. */
-export function textInput({
-  mask,
-  pattern,
-  required,
-  inputMode,
-  autocomplete,
-}: ElementOptions): InputKind {
+export function textInput({ mask, pattern, inputMode, autocomplete }: ElementOptions): InputKind {
   const slots = [...(mask ?? '')].filter((sign) => sign in maskClasses);
   const expression = expressionOf(pattern);
   return {
@@ -184,7 +171,6 @@ export function textInput({
       return text;
     },
     flaw(raw) {
-      if (raw === '') return required ? 'required' : undefined;
       if (mask !== undefined && raw.length < slots.length) return 'incomplete';
       return expression && !expression.test(this.format(raw)) ? 'invalid' : undefined;
     },

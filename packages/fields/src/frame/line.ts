@@ -1,7 +1,8 @@
 /** One input of a field in the frame: formatting while the customer types, and what is wrong with it as text. */
 import type { ElementOptions } from '../protocol.ts';
 import type { InputKind } from './inputs.ts';
-import type { Words } from './words.ts';
+import { createLabeledInput } from './labeled-input.ts';
+import type { Word, Words } from './words.ts';
 
 export interface Line {
   readonly kind: InputKind;
@@ -11,8 +12,12 @@ export interface Line {
   readonly aside: HTMLElement;
   raw(): string;
   clear(): void;
+  /** Why it cannot be sent; `undefined` if it can. */
+  flaw(): Word | undefined;
+  /** `undefined` for an empty input that may be: a request leaves it out. */
+  value(part: string): unknown;
   /** Shows what is wrong, and returns it. */
-  report(): string | undefined;
+  report(): Word | undefined;
   describe(options: ElementOptions, words: Words): void;
 }
 
@@ -24,23 +29,12 @@ export interface LineEvents {
   readonly filled: () => void;
 }
 
-let count = 0;
-
 export function createLine(kind: InputKind, events: LineEvents): Line {
-  count += 1;
-  const root = document.createElement('div');
-  root.className = 'line';
-  const label = document.createElement('label');
-  const box = document.createElement('div');
-  box.className = 'box';
-  const input = document.createElement('input');
+  const labeled = createLabeledInput();
+  const { root, input, show } = labeled;
   const aside = document.createElement('span');
   aside.className = 'aside';
-  const error = document.createElement('p');
-  error.className = 'error';
-  input.id = `input-${count}`;
-  error.id = `error-${count}`;
-  label.htmlFor = input.id;
+  labeled.box.append(aside);
   input.type = 'text';
   input.inputMode = kind.inputMode;
   input.spellcheck = false;
@@ -48,25 +42,19 @@ export function createLine(kind: InputKind, events: LineEvents): Line {
   // Numbers are written from left to right in every language.
   if (kind.inputMode === 'numeric') input.dir = 'ltr';
   input.setAttribute('autocorrect', 'off');
-  // A live region has to be there before its text.
-  error.setAttribute('aria-live', 'polite');
-  box.append(input, aside);
-  root.append(label, box, error);
 
   let raw = '';
   let words: Words;
   let isTouched = false;
 
-  const show = (flaw: string | undefined) => {
-    error.textContent = flaw ?? '';
-    root.classList.toggle('wrong', flaw !== undefined);
-    input.setAttribute('aria-invalid', String(flaw !== undefined));
-    if (flaw === undefined) input.removeAttribute('aria-describedby');
-    else input.setAttribute('aria-describedby', error.id);
-  };
   const flaw = () => {
-    const word = kind.flaw(raw);
-    return word && words.of(word);
+    if (raw !== '') return kind.flaw(raw);
+    return input.required ? 'required' : undefined;
+  };
+  const showFlaw = () => {
+    const word = flaw();
+    show(word && words.of(word));
+    return word;
   };
 
   input.addEventListener('input', (event) => {
@@ -87,16 +75,16 @@ export function createLine(kind: InputKind, events: LineEvents): Line {
       const place = caretAfter(text, ahead, kind);
       input.setSelectionRange(place, place);
     }
-    show(kind.isFull(raw) || (isTouched && error.textContent !== '') ? flaw() : undefined);
+    if (kind.isFull(raw) || (isTouched && labeled.isWrong())) showFlaw();
+    else show(undefined);
     events.changed();
     const isAtEnd = input.selectionStart === input.value.length;
-    if (raw.length > before.length && isAtEnd && kind.isFull(raw) && !kind.flaw(raw))
-      events.filled();
+    if (raw.length > before.length && isAtEnd && kind.isFull(raw) && !flaw()) events.filled();
   });
   input.addEventListener('focus', () => events.focused(true));
   input.addEventListener('blur', () => {
     isTouched = true;
-    if (raw !== '') show(flaw());
+    if (raw !== '') showFlaw();
     events.focused(false);
     events.changed();
   });
@@ -110,6 +98,8 @@ export function createLine(kind: InputKind, events: LineEvents): Line {
     input,
     aside,
     raw: () => raw,
+    flaw,
+    value: (part) => (raw === '' ? undefined : kind.value(raw, part)),
     clear: () => {
       raw = '';
       input.value = '';
@@ -118,20 +108,16 @@ export function createLine(kind: InputKind, events: LineEvents): Line {
     },
     report: () => {
       isTouched = true;
-      const wrong = flaw();
-      show(wrong);
-      return wrong;
+      return showFlaw();
     },
     describe: (options, given) => {
       words = given;
-      const text = options.label || words.of(kind.label);
-      label.textContent = text;
-      label.classList.toggle('hidden', options.hideLabel === true);
+      labeled.describe(options, words.of(kind.label));
       input.placeholder = options.placeholder ?? kind.placeholder(words.of('expiryHint'));
       input.autocomplete = kind.autocomplete as AutoFill;
-      input.disabled = options.disabled === true;
-      input.required = options.required !== false;
-      if (error.textContent !== '') show(flaw());
+      // Some password managers look at the name alone.
+      if (kind.autocomplete !== 'off') input.name = kind.autocomplete;
+      if (labeled.isWrong()) showFlaw();
     },
   };
 }

@@ -5,6 +5,7 @@ import { brandOf } from './brands.ts';
 import type { FieldFrame, FieldSetting } from './field.ts';
 import { cardNumber } from './inputs.ts';
 import { controllers } from './registry.ts';
+import { watchSeen } from './seen.ts';
 import { wordsIn } from './words.ts';
 
 export interface RevealFrame extends FieldFrame {
@@ -20,6 +21,18 @@ export function createReveal({ options: given, tell }: FieldSetting): RevealFram
   tell({ type: 'ready', state: { empty: true, complete: false, valid: true } });
 
   async function show(token: string, path: string | undefined): Promise<void> {
+    try {
+      await reveal(token, path);
+    } catch (error) {
+      const text = document.createElement('p');
+      text.className = 'error';
+      text.textContent = wordsIn(options.locale).of('unavailable');
+      area.replaceChildren(text);
+      throw error;
+    }
+  }
+
+  async function reveal(token: string, path: string | undefined): Promise<void> {
     const [controller] = controllers();
     if (!controller) throw new CallError({ code: 'failed', message: 'The page has no fields.' });
     const shown = (await controller.reveal(token)) as { readonly data?: unknown };
@@ -73,23 +86,30 @@ export function createReveal({ options: given, tell }: FieldSetting): RevealFram
     const button = document.createElement('button');
     button.type = 'button';
     button.textContent = words.of('copy');
-    button.addEventListener('click', () => {
+    const isSeen = watchSeen(button);
+    button.addEventListener('click', ({ isTrusted }) => {
+      if (!isTrusted || !isSeen()) return;
       void copy(text).then((isCopied) => {
-        if (isCopied) button.textContent = words.of('copied');
+        button.textContent = words.of(isCopied ? 'copied' : 'notCopied');
       });
     });
     return button;
   }
 
+  function clear(): void {
+    area.replaceChildren();
+    tell({ type: 'change', state: { empty: true, complete: false, valid: true } });
+  }
+
   return {
     focus: () => area.querySelector('button')?.focus(),
-    clear: () => area.replaceChildren(),
+    clear,
     update: (changed) => {
       options = changed;
     },
     handle: (request) => {
       if (request.operation === 'reveal.show') return show(request.token, request.path);
-      area.replaceChildren();
+      clear();
       return Promise.resolve();
     },
   };
