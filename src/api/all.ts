@@ -1,5 +1,6 @@
 /** Every operation of the service: those that require a key, by resource, and those that do not. */
 
+import type { ActivityReporting } from '../access/activity/report.ts';
 import type { OpenEncrypted } from '../access/client-keys/open-encrypted.ts';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import type { PageEnds } from '../audit/list.ts';
@@ -45,6 +46,7 @@ export interface ApiTools
   readonly vaultKeys: VaultKeys;
   /** See `readErasure`. */
   readonly keyMaxAgeMs: number;
+  readonly lastBackupAt: ActivityReporting['lastBackupAt'];
   readonly enrichments: Enrichments;
   readonly pageEnds: PageEnds;
   readonly proxies: ProxyFinder;

@@ -1,10 +1,20 @@
 /** The caller's own tenant. */
 import Type from 'typebox';
+import {
+  type ActivityPeriod,
+  type ActivityReporting,
+  activityPeriods,
+  reportActivity,
+} from '../access/activity/report.ts';
 import { deleteTenant } from '../access/tenants/delete.ts';
+import { nearQuotas, oldKeys, stuckRotations, unusedKeys } from '../access/tenants/problems.ts';
 import { readTenant, type TenantReading } from '../access/tenants/read.ts';
 import { updateTenant } from '../access/tenants/update.ts';
 import { reportUsage } from '../access/tenants/usage-report.ts';
-import type { Store } from '../store/store.ts';
+import { alteredRows } from '../audit/problems.ts';
+import { endingCertificates } from '../proxies/problems.ts';
+import { type ProblemCheck, problemKinds, reportProblems } from '../rules/tenant-problems.ts';
+import { failingWebhooks } from '../webhooks/problems.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
 import { mapOf, name, nullable, shared, strict, text, textMap, timestamp } from './shapes.ts';
@@ -69,7 +79,90 @@ const usageReport = object(
   { title: 'UsageReport' },
 );
 
-export const tenants: Resource<TenantReading & { readonly store: Store }> = {
+const count = (meaning: string) => attribute(Type.Integer(), meaning);
+const milliseconds = Type.Union([Type.Integer(), Type.Null()]);
+const timeOrNull = Type.Union([timestamp, Type.Null()]);
+
+const activityPoint = object({
+  at: attribute(timestamp, 'When its span began. It lasts for `step_seconds`.'),
+  requests: count('Requests with a valid key.'),
+  failed: count('Those that the vault failed to handle.'),
+  refused: count('What the log has as denied or failed.'),
+  revealed: count('Values that were shown in plaintext.'),
+  latency_ms: attribute(
+    object({
+      median: attribute(milliseconds, 'Half of the responses took at most so long.'),
+      p95: attribute(milliseconds, '95 of 100 responses took at most so long.'),
+    }),
+    'Upper bounds, in milliseconds. Null without requests.',
+  ),
+});
+
+const signedLog = object({
+  signed_since: attribute(timeOrNull, 'When the first checkpoint was signed.'),
+  signed_at: attribute(timeOrNull, 'When the latest one was signed.'),
+});
+
+const activityReport = object(
+  {
+    period: attribute(Type.Enum(Object.keys(activityPeriods)), 'As requested.'),
+    since: attribute(timestamp, 'When the first point began.'),
+    until: attribute(timestamp, 'When the last point ends, which is under way.'),
+    step_seconds: attribute(Type.Integer(), 'From one point to the next.'),
+    points: attribute(Type.Array(activityPoint), 'The oldest first.'),
+    revealed_by_application: attribute(
+      mapOf(Type.Integer()),
+      'Values that were revealed in the period, by the id of the application. `*` stands for further ones.',
+    ),
+    log: attribute(signedLog, 'Since when checkpoints prove the log.'),
+    last_backup_at: attribute(
+      timeOrNull,
+      'When the vault was last backed up by its own command, as far as the server knows.',
+    ),
+  },
+  { title: 'ActivityReport' },
+);
+
+const problem = object(
+  {
+    kind: attribute(Type.Enum([...problemKinds]), 'What kind of problem it is.'),
+    severity: attribute(
+      Type.Enum(['warning', 'problem']),
+      '`problem` for what does not work now, `warning` for what soon may not.',
+    ),
+    message: attribute(text, 'What is wrong.'),
+    advice: attribute(text, 'How to fix it.'),
+    entity_type: attribute(text, 'What it is about, as the log names it.'),
+    entity_id: attribute(text, 'The id of that.'),
+  },
+  { title: 'TenantProblem' },
+);
+
+const problemReport = object(
+  {
+    problems: attribute(Type.Array(problem), 'The worst first.'),
+    not_checked: attribute(
+      Type.Array(text),
+      'The permissions that the application would need for the other checks.',
+    ),
+  },
+  { title: 'ProblemReport' },
+);
+
+type Reporting = TenantReading & ActivityReporting & { readonly keyMaxAgeMs: number };
+
+/** What is looked at, in the order in which equally bad problems are listed. */
+const checks: readonly ProblemCheck<Reporting>[] = [
+  alteredRows,
+  failingWebhooks,
+  endingCertificates,
+  stuckRotations,
+  oldKeys,
+  nearQuotas,
+  unusedKeys,
+];
+
+export const tenants: Resource<Reporting> = {
   tag: 'Tenant',
   description:
     'The tenant of the calling key: its name, its settings, and what the operator allows it.',
@@ -108,6 +201,42 @@ export const tenants: Resource<TenantReading & { readonly store: Store }> = {
       reply: { status: 200, body: usageReport },
       example: {},
       handle: ({ caller }) => reportUsage(tools, caller),
+    }),
+    operation({
+      id: 'getActivity',
+      method: 'GET',
+      path: '/tenants/self/reports/activity',
+      summary: 'Show what the callers of the tenant did',
+      description:
+        'Requests, refusals, revealed values, and latency: of the last hour by minutes, of the last day by hours, or ' +
+        'of the last 30 days by days. All servers count together. The last minute may not be counted yet.',
+      permission: 'report:read',
+      query: object(
+        {
+          period: attribute(
+            Type.Optional(Type.Enum(Object.keys(activityPeriods))),
+            '`day` unless given.',
+          ),
+        },
+        strict,
+      ),
+      reply: { status: 200, body: activityReport },
+      example: { query: { period: 'hour' }, reply: { period: 'hour', step_seconds: 60 } },
+      handle: ({ caller, query }) =>
+        reportActivity(tools, caller, (query.period ?? 'day') as ActivityPeriod),
+    }),
+    operation({
+      id: 'getProblems',
+      method: 'GET',
+      path: '/tenants/self/reports/problems',
+      summary: 'List what needs attention in the tenant',
+      description:
+        'Altered rows, disabled webhooks, failed deliveries, certificates that end, rotations that are stuck, old or ' +
+        'unused keys, and nearly used quotas. Each needs the permission to read what it is about.',
+      permission: 'report:read',
+      reply: { status: 200, body: problemReport },
+      example: {},
+      handle: ({ caller }) => reportProblems(tools, checks, caller),
     }),
     operation({
       id: 'deleteTenant',

@@ -85,7 +85,11 @@ function useOf(uses: Map<string, TokenUse>, entry: PlacedEntry): TokenUse {
 }
 
 /** With whose rights it was done. */
-export function applicationOf({ actor_type, actor_id, source }: PlacedEntry): string | null {
+export function applicationOf({
+  actor_type,
+  actor_id,
+  source,
+}: Pick<PlacedEntry, 'actor_type' | 'actor_id' | 'source'>): string | null {
   return actor_type === 'application' ? actor_id : (source?.application_id ?? null);
 }
 
@@ -99,7 +103,7 @@ function isAboutToken({ entity_type, entity_id, tenant_id }: PlacedEntry): boole
 }
 
 /** Refusals that repeat are one entry with their number; see `refusals.ts`. A bulk request that repeats has two. */
-export function timesOf({ message, result }: PlacedEntry): number {
+export function timesOf({ message, result }: Pick<PlacedEntry, 'message' | 'result'>): number {
   if (result === 'success') return 1;
   const [counts] = /(?: \(\d+ times\))*$/.exec(message) ?? [''];
   return (counts.match(/\d+/g) ?? []).reduce((times, count) => times * Number(count), 1);

@@ -1,4 +1,5 @@
 /** What the operator learns about each finished request: never its path, its query, or its body. */
+import type { ActivityCounter } from '../access/activity/counting.ts';
 import { second } from '../base/clock.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Metrics } from '../base/telemetry/metrics.ts';
@@ -13,6 +14,7 @@ export interface ObservingOptions {
   readonly log: Log;
   readonly accessLog: boolean;
   readonly tracing: Tracing;
+  readonly activity: Pick<ActivityCounter, 'request'>;
 }
 
 /** Of a request that no route took. */
@@ -26,10 +28,12 @@ export function observingRequests({
   log,
   accessLog,
   tracing,
+  activity,
 }: ObservingOptions): OnExchangeEnd {
   return (context, tookMs) => {
     const { method, route = noRoute } = context;
     const status = statusOf(context);
+    if (context.caller) activity.request(context.caller.tenant.id, status, tookMs);
     metrics.request({ method, route, status, seconds: tookMs / second });
     if (tracing.underWay) recordSpan(context, tracing, tookMs);
     if (accessLog) log.info('request', { ...fieldsOf(context), duration_ms: Math.round(tookMs) });

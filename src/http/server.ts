@@ -1,4 +1,5 @@
 /** The HTTP server: a transport, the steps that requests pass on it, and the routes. */
+import type { ActivityCounter } from '../access/activity/counting.ts';
 import type { Authenticate } from '../access/authenticate.ts';
 import type { OpenEncrypted } from '../access/client-keys/open-encrypted.ts';
 import type { CallerOfProxy } from '../access/proxy-caller.ts';
@@ -80,6 +81,7 @@ export interface ServerOptions
   /** Whether each request is a line of the log. */
   readonly accessLog: boolean;
   readonly tracing: Tracing;
+  readonly activity: Pick<ActivityCounter, 'request'>;
   readonly console: ConsoleOptions | undefined;
 }
 

@@ -23,7 +23,9 @@ const vaultJobs = {
   'load encryption keys':
     'the private keys for which clients encrypt; each use has an entry of its own',
   'match webhooks': 'which events webhooks ask for, when an event is stored',
-  'examine proxies': 'the client keys of proxies, of which doctor names those that are too slow',
+  'examine proxies':
+    'the client keys of proxies, of which doctor names those that are too slow, and their certificates, of which the ' +
+    'report of problems names those that end',
   'describe proxies': 'what the event of a changed proxy says of it',
   'deliver events': 'events, and where and with which secret they are sent',
   'sign deliveries': 'the key that signs what is sent to webhooks',

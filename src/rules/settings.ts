@@ -252,7 +252,8 @@ export function quotasOf(stored: string): Quotas {
 }
 
 /** The limits of a tenant, by the quota that sets each of them. */
-const limited = {
+/** What each of these limits, as texts name it. */
+export const limited = {
   proxy_limit: 'proxies',
   reactor_limit: 'reactors',
   webhook_limit: 'webhooks',

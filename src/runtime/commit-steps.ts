@@ -16,7 +16,7 @@ export interface VaultSteps {
 export interface RequestSteps {
   readonly countRefusals?: CommitStep | undefined;
   /** Egress budgets, and alerts about unusual use. */
-  readonly watchUse?: CommitStep;
+  readonly watchUse?: CommitStep | undefined;
   readonly tracing?: Tracing;
   /** Called where a request is about to wait for the store. */
   readonly onWait?: () => void;

@@ -1,6 +1,7 @@
 /** When a backup was last made with this data directory: a note in it, for `strongroom doctor`. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Instant, parseInstant } from '../base/clock.ts';
 import { isObject } from '../base/json.ts';
 
 export interface LastBackup {
@@ -20,6 +21,12 @@ export function noteBackup(dataDir: string, backup: LastBackup): void {
   } catch {
     // Doctor then goes by the note before.
   }
+}
+
+/** When it was made. */
+export function lastBackupAt(dataDir: string): Instant | undefined {
+  const last = readLastBackup(dataDir);
+  return last && parseInstant(Date.parse(last.created_at));
 }
 
 /** `undefined` where none is noted, or the note cannot be read. */

@@ -1,5 +1,6 @@
 /** All messages between the process and its request threads. */
 import type { MessagePort } from 'node:worker_threads';
+import type { CountedActivity } from '../access/activity/counting.ts';
 import type { OnFailedAuthentication } from '../access/failed-authentication.ts';
 import type { LogPosition } from '../audit/find.ts';
 import type { Log, LogFields } from '../base/telemetry/log.ts';
@@ -71,6 +72,7 @@ export interface ProcessCalls extends VaultKeyCalls {
   /** On PostgreSQL, where threads write log streams of their own. */
   takeEntries(entries: readonly ChainedEntry[]): void;
   takeCheckpoints(checkpoints: readonly Row<'checkpoints'>[]): void;
+  takeActivity(counted: readonly CountedActivity[]): void;
   /** Reports a stored note of a grown log. */
   takeNote(note: Row<'due_work'>): void;
 }

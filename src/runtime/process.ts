@@ -1,5 +1,7 @@
 /** The parts that a process has once for all threads that serve requests: the vault, its exports, and its jobs. */
 
+import { type ActivityCounter, createActivityCounter } from '../access/activity/counting.ts';
+import { recordActivity } from '../access/activity/recording.ts';
 import { createOpenEncrypted } from '../access/client-keys/open-encrypted.ts';
 import {
   createFailedAuthentication,
@@ -14,7 +16,7 @@ import { type CheckpointSink, openCheckpointSink } from '../audit/checkpoint-sin
 import type { LogExport } from '../audit/export.ts';
 import { createPageEnds, type PageEnds } from '../audit/list.ts';
 import { createRefusals } from '../audit/refusals.ts';
-import { minute, parseInstant, second, systemClock } from '../base/clock.ts';
+import { minute, second, systemClock } from '../base/clock.ts';
 import { isIntegrityError, reasonOf } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import { diskSpaceOf } from '../base/telemetry/disk.ts';
@@ -49,7 +51,7 @@ import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { noticeStops } from './jobs/notice-stops.ts';
 import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
-import { readLastBackup } from './last-backup.ts';
+import { lastBackupAt } from './last-backup.ts';
 import { createLogOutlet } from './log-outlet.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
 
@@ -67,6 +69,8 @@ export interface Process extends Vault {
   readonly processes: ProcessBudget;
   /** Where all threads count them; see `reactors/sandbox/process-budget.ts`. */
   readonly budgetMemory: SharedArrayBuffer;
+  /** What callers did, until it is recorded. */
+  readonly activity: ActivityCounter;
   /** Asynchronous calls of reactors; `undefined` where code is switched off. */
   readonly reactorRuns: WaitingRuns | undefined;
   /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
@@ -118,7 +122,8 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   });
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
-  const watchUse = createWatch({ ...opened, metrics, log });
+  const activity = createActivityCounter(clock);
+  const watchUse = createWatch({ ...opened, metrics, log, activity });
   logOutlet?.open(opened);
   let certificate = config.tls?.cert;
   watchPlaces(metrics, config, () => certificate);
@@ -130,6 +135,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   const close = async () => {
     await reactors?.close();
     await refusals.close();
+    await recordActivity({ ...opened, activity }).catch(() => undefined);
     await sink?.close();
     await logOutlet?.finish();
     await opened.close();
@@ -137,7 +143,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   };
   const storeWith: StoreWith = (steps) =>
     opened.storeWith({ countRefusals: refusals.step, watchUse, ...steps });
-  const vault: Vault = { ...opened, store: storeWith({}), storeWith, close };
+  const vault = { ...opened, store: storeWith({}), storeWith, activity, close };
   try {
     const isolation = await isolating;
     sayCodeIsolation(config.reactors, isolation, log);
@@ -154,10 +160,7 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
         { ...vault, metrics, log },
         {
           exportFailingSince: logOutlet?.failingSince,
-          lastBackupAt: () => {
-            const last = readLastBackup(config.dataDir);
-            return last && parseInstant(Date.parse(last.created_at));
-          },
+          lastBackupAt: () => lastBackupAt(config.dataDir),
         },
       ),
     ];

@@ -1,9 +1,10 @@
 /** The process as a request thread sees it: a store of its own, and the rest by remote calls. */
 
+import { createActivityCounter } from '../access/activity/counting.ts';
 import type { AdjustableAttempts, FailureLimit } from '../access/failure-limit.ts';
 import { createWatch } from '../access/watch/watch.ts';
 import { countingRefusals } from '../audit/refusals.ts';
-import { systemClock } from '../base/clock.ts';
+import { second, systemClock } from '../base/clock.ts';
 import { createEpochs } from '../base/epochs.ts';
 import { SharedClock } from '../base/shared-clock.ts';
 import type { Log, LogFields } from '../base/telemetry/log.ts';
@@ -16,6 +17,9 @@ import type { ProcessCalls, ThreadData } from './messages.ts';
 import { attachVault } from './open-vault.ts';
 import { remoteVaultKeys } from './remote-vault-keys.ts';
 import type { RequestWorkerTools } from './request-worker.ts';
+
+/** Often enough for the process, which records it. */
+const activityEveryMs = 5 * second;
 
 type ProcessRpc = ThreadRpc<ProcessCalls>;
 
@@ -55,10 +59,22 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
   counted.watchStore(vault.store.state);
   const log = remoteLog(rpc);
   const countRefusals = countingRefusals((refused) => rpc.call('logRefusals', refused));
-  const watchUse = createWatch({ ...vault, metrics: counted, log });
+  const activity = createActivityCounter(vault.clock);
+  const sendActivity = () => {
+    const taken = activity.take();
+    if (taken.length > 0) rpc.notify('takeActivity', taken);
+  };
+  const sending = setInterval(sendActivity, activityEveryMs).unref();
+  const watchUse = createWatch({ ...vault, metrics: counted, log, activity });
   const storeWith: StoreWith = (steps) => vault.storeWith({ countRefusals, watchUse, ...steps });
   return {
     ...vault,
+    close: async () => {
+      clearInterval(sending);
+      sendActivity();
+      await vault.close();
+    },
+    activity,
     isolation: data.isolation,
     processes: processBudget(data.budget.memory, data.budget.thread),
     store: storeWith({}),

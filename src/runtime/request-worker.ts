@@ -46,6 +46,7 @@ import { createQuarantine } from '../rules/quarantine.ts';
 import { openEnrichments } from '../tokens/enrichments/enrichments.ts';
 import type { Config, Reloadable } from './config/config.ts';
 import { wrongVariable } from './config/problems.ts';
+import { lastBackupAt } from './last-backup.ts';
 import type { Process, Shared } from './process.ts';
 
 /** Connections that wait to be accepted; more than a system keeps are reset. */
@@ -78,7 +79,15 @@ export interface RequestWorker {
 export interface RequestWorkerTools
   extends Pick<
     Process,
-    'store' | 'storeWith' | 'tenants' | 'clock' | 'random' | 'log' | 'isolation' | 'processes'
+    | 'store'
+    | 'storeWith'
+    | 'tenants'
+    | 'clock'
+    | 'random'
+    | 'log'
+    | 'isolation'
+    | 'processes'
+    | 'activity'
   > {
   readonly vaultKeys: VaultKeys;
   readonly metrics: Metrics;
@@ -95,6 +104,7 @@ export type RequestWorkerConfig = Pick<
   | 'reactors'
   | 'threads'
   | 'headerPrefixes'
+  | 'dataDir'
   | 'keyMaxAgeMs'
   | 'rateLimits'
   | 'tls'
@@ -148,6 +158,7 @@ export async function createRequestWorker(
     openEncrypted: createOpenEncrypted(process),
     signingPairs: createSigningPairs(process),
     keyMaxAgeMs: config.keyMaxAgeMs,
+    lastBackupAt: () => lastBackupAt(config.dataDir),
     ...tokenReaders,
     serializeLine,
     pause,

@@ -8,6 +8,8 @@ import { vaultKeyCalls } from './remote-vault-keys.ts';
 /** Makes the calls of one thread. What it holds, such as its turn to look a key up, it loses with its end. */
 export function createSharedCalls(process: Process): (ended: Promise<unknown>) => ProcessCalls {
   const { store, log, metrics, shared, ownNotes } = process;
+  // The thread has watched them.
+  const counted = process.storeWith({ watchUse: undefined });
   const keyCalls = vaultKeyCalls(process.vaultKeys);
   const limiters = new Map<string, Limiter>();
 
@@ -34,7 +36,7 @@ export function createSharedCalls(process: Process): (ended: Promise<unknown>) =
       takeRequests: ({ limit, key, wanted }) => limiterOf(limit).take(key, wanted),
       giveRequestsBack: ({ limit, key, given }) => limiterOf(limit).giveBack(key, given),
       logRefusals: async (entries) => {
-        await store.commit({ entries });
+        await counted.commit({ entries });
       },
       logFailedAuthentication: (failed) => shared.onFailedAuthentication(...failed),
       countFailedAttempt: (address) => shared.attempts.count(address),
@@ -58,6 +60,7 @@ export function createSharedCalls(process: Process): (ended: Promise<unknown>) =
       log: ({ level, message, fields }) => log[level](message, fields),
       takeEntries: (entries) => shared.takeEntries?.(entries),
       takeCheckpoints: (checkpoints) => shared.takeCheckpoints?.({ insert: { checkpoints } }),
+      takeActivity: process.activity.add,
       takeNote: ownNotes.add,
     };
   };

@@ -12,6 +12,7 @@ interface AmendmentSpec {
 
 /** Cheaper than replacing a row: an event keeps its body, and rows need no version. */
 const amendments = {
+  activity: { set: ['started_at', 'figures', 'revision'], was: ['revision'] },
   events: { set: ['sequence', 'proof'], was: ['sequence'] },
   event_sequences: { set: ['last', 'ended_at'], was: ['last'] },
   deliveries: { set: ['state', 'due_at', 'attempts'], was: ['state', 'due_at'] },

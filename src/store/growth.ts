@@ -79,6 +79,7 @@ const inserted: { readonly [T in Table]: NeedsRoom } = {
   log_pushes: {
     goesOn: 'It has one row for each stream of the log, which is pushed at all times.',
   },
+  activity: own,
   alert_marks: { goesOn: 'An alert must not wait for room, and a key has 200 at most.' },
 };
 

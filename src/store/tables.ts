@@ -8,6 +8,7 @@ import type {
   SessionId,
   TenantId,
 } from '../base/ids.ts';
+import { activityTables } from './activity-table.ts';
 import {
   bytes,
   type Column,
@@ -257,6 +258,7 @@ export const tables = {
   ...peopleTables,
   ...logTables,
   ...workTables,
+  ...activityTables,
   // Last, because to remove rows of the others writes to it.
   ...storageTables,
 } as const satisfies Record<string, TableSpec>;

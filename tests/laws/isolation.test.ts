@@ -66,6 +66,7 @@ const withoutIds: readonly string[] = [
   'tenant_hosts',
   'key_rotations',
   'fingerprint_claims',
+  'activity',
   'alert_marks',
   'log_pushes',
 ];

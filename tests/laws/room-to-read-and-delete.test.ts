@@ -139,6 +139,7 @@ const mayBeLarger: ReadonlySet<string> = new Set(['tenants', 'applications', 'se
 const madeInBackground: ReadonlySet<string> = new Set([
   'deliveries',
   'webhook_failures',
+  'activity',
   'alert_marks',
   'log_pushes',
   'checkpoints',

@@ -285,6 +285,7 @@ suite('what opens', () => {
       'deliver events: src/webhooks/events/envelope.ts',
       'describe proxies: src/webhooks/events/data.ts',
       'examine proxies: src/cli/doctor/proxies.ts',
+      'examine proxies: src/proxies/problems.ts',
       'expire card codes: src/tokens/contents/sealed-row.ts',
       'expire card codes: src/tokens/intents/row.ts',
       'expire responses: src/http/idempotency/stored-reply.ts',

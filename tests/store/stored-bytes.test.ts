@@ -214,6 +214,7 @@ onBothEngines('stored bytes', (engine) => {
       'alter table tenants drop column away_until',
       ...[
         'log_pushes',
+        'activity',
         'alert_marks',
         'sign_in_methods',
         'console_sessions',

@@ -2,10 +2,13 @@
 import type { RequestOptions } from './connection.ts';
 import { Resource } from './resource.ts';
 import type {
+  ActivityReport,
   EncryptionKey,
   EncryptionKeyRequest,
+  GetActivityQuery,
   KeyRotation,
   KeyRotationRequest,
+  ProblemReport,
   Tenant,
   TenantKeys,
   TenantUpdate,
@@ -129,6 +132,31 @@ export class OwnTenant extends Resource {
    */
   usage(options?: RequestOptions): Promise<UsageReport> {
     return this.call('getUsage', {}, options);
+  }
+
+  /**
+   * What the callers of the tenant did in an hour, a day, or a month: a day unless given.
+   *
+   * @example
+   * ```ts
+   * const { points } = await admin.tenant.activity({ period: 'hour' });
+   * console.log(points.map(({ at, requests }) => [at, requests]));
+   * ```
+   */
+  activity(query: GetActivityQuery = {}, options?: RequestOptions): Promise<ActivityReport> {
+    return this.call('getActivity', { query }, options);
+  }
+
+  /**
+   * What needs attention in the tenant, the worst first.
+   *
+   * @example
+   * ```ts
+   * for (const { message, advice } of (await admin.tenant.problems()).problems) console.log(message, advice);
+   * ```
+   */
+  problems(options?: RequestOptions): Promise<ProblemReport> {
+    return this.call('getProblems', {}, options);
   }
 
   /**

@@ -203,6 +203,49 @@ export interface AccessRuleRequest {
   transform: 'redact' | 'mask' | 'reveal';
 }
 
+/** An activity report. */
+export interface ActivityReport {
+  /** As requested. */
+  period: 'hour' | 'day' | 'month';
+  /** When the first point began. */
+  since: string;
+  /** When the last point ends, which is under way. */
+  until: string;
+  /** From one point to the next. */
+  step_seconds: number;
+  /** The oldest first. */
+  points: {
+    /** When its span began. It lasts for `step_seconds`. */
+    at: string;
+    /** Requests with a valid key. */
+    requests: number;
+    /** Those that the vault failed to handle. */
+    failed: number;
+    /** What the log has as denied or failed. */
+    refused: number;
+    /** Values that were shown in plaintext. */
+    revealed: number;
+    /** Upper bounds, in milliseconds. Null without requests. */
+    latency_ms: {
+      /** Half of the responses took at most so long. */
+      median: number | null;
+      /** 95 of 100 responses took at most so long. */
+      p95: number | null;
+    };
+  }[];
+  /** Values that were revealed in the period, by the id of the application. `*` stands for further ones. */
+  revealed_by_application: Record<string, number>;
+  /** Since when checkpoints prove the log. */
+  log: {
+    /** When the first checkpoint was signed. */
+    signed_since: string | null;
+    /** When the latest one was signed. */
+    signed_at: string | null;
+  };
+  /** When the vault was last backed up by its own command, as far as the server knows. */
+  last_backup_at: string | null;
+}
+
 /** An application. */
 export interface Application {
   /** Identifies it. */
@@ -1386,6 +1429,14 @@ export interface Problem {
   errors?: Record<string, string[]>;
 }
 
+/** A problem report. */
+export interface ProblemReport {
+  /** The worst first. */
+  problems: TenantProblem[];
+  /** The permissions that the application would need for the other checks. */
+  not_checked: string[];
+}
+
 /**
  * A proxy. The values of its configuration are null for keys without proxy:update. Its key is for
  * those who call it.
@@ -1895,6 +1946,30 @@ export interface TenantKeys {
     /** When it was made. */
     created_at: string;
   }[];
+}
+
+/** A tenant problem. */
+export interface TenantProblem {
+  /** What kind of problem it is. */
+  kind:
+    | 'altered_row'
+    | 'old_key'
+    | 'key_rotation'
+    | 'unused_key'
+    | 'certificate'
+    | 'webhook'
+    | 'deliveries'
+    | 'quota';
+  /** `problem` for what does not work now, `warning` for what soon may not. */
+  severity: 'warning' | 'problem';
+  /** What is wrong. */
+  message: string;
+  /** How to fix it. */
+  advice: string;
+  /** What it is about, as the log names it. */
+  entity_type: string;
+  /** The id of that. */
+  entity_id: string;
 }
 
 /** A tenant update. */
@@ -2515,6 +2590,12 @@ export interface ListLogsQuery {
    * `page`.
    */
   start?: string | undefined;
+}
+
+/** What selects and orders: Show what the callers of the tenant did. */
+export interface GetActivityQuery {
+  /** `day` unless given. */
+  period?: 'hour' | 'day' | 'month' | undefined;
 }
 
 /** Each operation: what it takes, and the body of its response. */
@@ -3149,6 +3230,20 @@ export interface Operations {
     body: undefined;
     reply: UsageReport;
   };
+  /** Show what the callers of the tenant did. */
+  getActivity: {
+    params: undefined;
+    query: GetActivityQuery;
+    body: undefined;
+    reply: ActivityReport;
+  };
+  /** List what needs attention in the tenant. */
+  getProblems: {
+    params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: ProblemReport;
+  };
   /** Retrieve the public key that verifies webhooks. */
   getWebhookKey: {
     params: undefined;
@@ -3260,6 +3355,8 @@ export const operations: Readonly<Record<OperationId, string>> = {
   updateTenant: 'PUT /tenants/self management',
   deleteTenant: 'DELETE /tenants/self management',
   getUsage: 'GET /tenants/self/reports/usage management',
+  getActivity: 'GET /tenants/self/reports/activity management',
+  getProblems: 'GET /tenants/self/reports/problems management',
   getWebhookKey: 'GET /keys/webhooks.v1.key',
   getWebhookKeyVersion: 'GET /keys/webhooks.v{version}.key',
 };

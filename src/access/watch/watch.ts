@@ -5,6 +5,7 @@ import type { Metrics } from '../../base/telemetry/metrics.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import type { CommitStep } from '../../store/commit/steps.ts';
 import type { Store } from '../../store/store.ts';
+import type { ActivityCounter } from '../activity/counting.ts';
 import { createApplicationFacts } from './application-facts.ts';
 import { type WatchEntry, watchBins, watchRefusals, watchReveals } from './counted-use.ts';
 import { limitingEgress } from './egress-budget.ts';
@@ -19,6 +20,7 @@ export interface WatchTools {
   readonly clock: Clock;
   readonly metrics: Pick<Metrics, 'alert'>;
   readonly log: Pick<Log, 'error'>;
+  readonly activity: Pick<ActivityCounter, 'entry'>;
 }
 
 export function createWatch(tools: WatchTools): CommitStep {
@@ -40,6 +42,7 @@ export function createWatch(tools: WatchTools): CommitStep {
       const { change, outcome } = ended;
       if (outcome === undefined || outcome.conflict !== undefined) return;
       for (const entry of change.entries) {
+        tools.activity.entry(entry);
         for (const watch of watchers) watch(entry)?.catch(ignore);
       }
     },

@@ -73,6 +73,8 @@ export function createAdmission(options: RequestAdmissionOptions): RequestAdmiss
     if (counted) return counted.then(() => permitted(route, caller, { context }));
     const refusal = refusalOf(route, caller, context);
     if (!refusal) requirePresenceFor(route, caller);
+    // Whoever observes requests learns whose was refused.
+    if (refusal) context.caller = caller;
     return refusal
       ? perform({ store, actor: caller, clock, route }, async () => refusal).then(() => caller)
       : caller;

@@ -1,5 +1,10 @@
 /** The jobs: what is done at fixed intervals, one row each. */
 
+import {
+  type ActivityRecording,
+  recordActivity,
+  recordedEveryMs,
+} from '../../access/activity/recording.ts';
 import { writeCheckpoints } from '../../audit/checkpoints.ts';
 import { removeExpiredLogs } from '../../audit/retention.ts';
 import { hour, minute } from '../../base/clock.ts';
@@ -25,7 +30,10 @@ const checkpointsEveryMsDefault = 15 * minute;
 type KeyUsingTools = RecountTools & KeyRotationTools;
 
 export function jobsOf(
-  tools: KeyUsingTools | (KeyUsingTools & RootKeyTools),
+  tools:
+    | KeyUsingTools
+    | (KeyUsingTools & RootKeyTools)
+    | (KeyUsingTools & RootKeyTools & Pick<ActivityRecording, 'activity'>),
   checkpointsEveryMs: number = checkpointsEveryMsDefault,
   reactorRuns?: WaitingRuns,
   keyAges?: DataKeyAges,
@@ -42,6 +50,7 @@ export function jobsOf(
       run: (stopping) => writeCheckpoints(tools, stopping),
     },
     signUnnotedLogs(tools),
+    ...('activity' in tools ? [recordingActivity(tools)] : []),
     {
       name: 'remove old logs',
       everyMs: hour,
@@ -64,4 +73,17 @@ export function jobsOf(
       run: (stopping) => scrubStore(tools, stopping),
     },
   ];
+}
+
+/** What callers did since the last run, as reports show it. */
+function recordingActivity(tools: ActivityRecording): Job {
+  return {
+    name: 'record activity',
+    everyMs: recordedEveryMs,
+    run: async () => {
+      await recordActivity(tools);
+      // A line of the log each half minute would say nothing.
+      return 0;
+    },
+  };
 }

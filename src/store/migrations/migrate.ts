@@ -23,6 +23,7 @@ import { movedTenants } from './0015-moved-tenants.ts';
 import { signInMethods } from './0016-sign-in-methods.ts';
 import { logPushes } from './0017-log-pushes.ts';
 import { linkMakers } from './0018-link-makers.ts';
+import { activity } from './0019-activity.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -55,6 +56,7 @@ export const released: readonly Migration[] = [
   { statements: signInMethods, oldestServer: 1 },
   { statements: logPushes, oldestServer: 1 },
   { statements: linkMakers, oldestServer: 1 },
+  { statements: activity, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

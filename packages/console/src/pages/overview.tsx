@@ -1,76 +1,67 @@
-/** One picture: what is stored, who reveals it, what is refused, whether the log is signed, and how old keys are. */
-import type { LogCheckpoint, LogEntry, TenantKeys } from '@strongroom/client';
-import { bytes, number } from '../core/format.ts';
+/** One picture: what is stored, what callers do, who reveals values, what is refused, and how old keys and proofs are. */
+import type { ActivityReport, LogEntry, TenantKeys } from '@strongroom/client';
+import { bytes, fromNow, number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
+import { nameOfApplication } from '../core/names.ts';
 import { hrefOf, place, setQuery } from '../core/router.ts';
 import { may, session, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Button, ErrorNote, Page, Section, Time } from '../ui/basics.tsx';
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
-import { EntryList, whoOf } from '../ui/entries.tsx';
+import { EntryList } from '../ui/entries.tsx';
 import { Meter } from '../ui/meter.tsx';
 import { Plot } from '../ui/plot.tsx';
 import { readUsage } from './settings.tsx';
 
-const periods = {
-  hour: { ms: 3_600_000, buckets: 30 },
-  day: { ms: 86_400_000, buckets: 24 },
-  month: { ms: 2_592_000_000, buckets: 30 },
-} as const;
-type Period = keyof typeof periods;
+const periods = ['hour', 'day', 'month'] as const;
+type Period = (typeof periods)[number];
 
-/** So many entries of each kind are read for the plots. */
-const entriesMax = 1_000;
-
-interface Activity {
-  readonly revealed: readonly LogEntry[];
-  readonly refused: readonly LogEntry[];
-  readonly until: number;
-}
-
-async function readActivity(period: Period): Promise<Activity> {
-  const until = Date.now();
-  const start_date = new Date(until - periods[period].ms).toISOString();
-  const { logs } = vaultFor('log:read');
-  const [revealed, denied, failed] = await Promise.all([
-    logs.list({ shown: 'revealed', start_date, size: 100 }).toArray(entriesMax),
-    logs.list({ result: 'denied', start_date, size: 100 }).toArray(entriesMax),
-    logs.list({ result: 'failed', start_date, size: 100 }).toArray(entriesMax),
-  ]);
-  return { revealed, refused: [...denied, ...failed], until };
-}
+/** The application that stands for all that are not counted apart. */
+const otherApplications = '*';
+const refusalsShown = 5;
 
 export function OverviewPage() {
-  const chosen = place.value.query.get('period') ?? 'day';
-  const period: Period = Object.hasOwn(periods, chosen) ? (chosen as Period) : 'day';
+  const asked = place.value.query.get('period');
+  const period = periods.find((one) => one === asked) ?? 'day';
   const usage = useLoad('overview usage', readUsage);
-  const activity = useLoad<Activity>(`activity ${period}`, () => readActivity(period));
-  const checkpoint = useLoad<LogCheckpoint>('checkpoint', () =>
-    vaultFor('log:read').logs.checkpoint(),
+  const activity = useLoad<ActivityReport>(`activity ${period}`, () =>
+    vaultFor('report:read').tenant.activity({ period }),
   );
-  const keys = useLoad<TenantKeys>('overview keys', () => vaultFor('keys:rotate').tenant.keys());
+  const refusals = useLoad<readonly LogEntry[]>(`refusals ${activity.data?.since}`, async () => {
+    const since = activity.data?.since;
+    if (!since || !may('log:read')) return [];
+    const filter = { result: 'denied', start_date: since, size: refusalsShown } as const;
+    return vaultFor('log:read').logs.list(filter).toArray(refusalsShown);
+  });
+  const keys = useLoad<TenantKeys | undefined>('overview keys', async () =>
+    may('keys:rotate') ? vaultFor('keys:rotate').tenant.keys() : undefined,
+  );
   const report = usage.data?.report;
   const dataKey = keys.data?.keys.find(
     ({ purpose, state }) => purpose === 'data' && state === 'active',
   );
+  const { log, last_backup_at: backup } = activity.data ?? {};
   return (
     <Page
       title={t.overview.title}
       lead={t.overview.lead(session.value?.person.name ?? '')}
       actions={
-        <CopyAs
-          samples={() =>
-            samplesOf({
-              path: '/tenants/self/reports/usage',
-              typescript: 'console.log(await vault.tenant.usage());',
-              cli: 'npx strongroom doctor',
-            })
-          }
-        />
+        <>
+          <PeriodTabs chosen={period} />
+          <CopyAs
+            samples={() =>
+              samplesOf({
+                path: `/tenants/self/reports/activity?period=${period}`,
+                typescript: `console.log(await vault.tenant.activity({ period: '${period}' }));`,
+                cli: 'npx strongroom doctor',
+              })
+            }
+          />
+        </>
       }
     >
-      <ErrorNote error={usage.error} onRetry={usage.reload} />
-      <div class="grid">
+      <ErrorNote error={usage.error ?? activity.error} onRetry={activity.reload} />
+      <div class="grid stats">
         <Stat
           name={t.overview.tokens}
           href={may('token:read') ? hrefOf('/tokens') : undefined}
@@ -84,40 +75,21 @@ export function OverviewPage() {
         <Stat
           name={t.overview.signed}
           href={hrefOf('/log')}
-          value={checkpoint.data && <Time at={checkpoint.data.created_at} />}
+          value={log && (log.signed_since ? <Time at={log.signed_since} /> : t.overview.notSigned)}
+          detail={log?.signed_at ? t.overview.signedAt(fromNow(log.signed_at)) : undefined}
         />
         <Stat
           name={t.overview.key}
           href={hrefOf('/keys')}
           value={dataKey && <Time at={dataKey.created_at} />}
         />
+        <Stat
+          name={t.overview.backup}
+          href={undefined}
+          value={activity.data && (backup ? <Time at={backup} /> : t.overview.noBackup)}
+        />
       </div>
-      <Section
-        title={t.overview.activity}
-        lead={
-          (activity.data?.revealed.length ?? 0) >= entriesMax
-            ? t.overview.capped
-            : t.overview.fromLog
-        }
-        actions={
-          <div class="tabs" role="tablist" aria-label={t.overview.period}>
-            {(Object.keys(periods) as Period[]).map((one) => (
-              <button
-                key={one}
-                type="button"
-                role="tab"
-                aria-selected={one === period}
-                onClick={() => setQuery({ period: one })}
-              >
-                {t.overview.periods[one]}
-              </button>
-            ))}
-          </div>
-        }
-      >
-        <ErrorNote error={activity.error} onRetry={activity.reload} />
-        {activity.data && <ActivityPlot period={period} activity={activity.data} />}
-      </Section>
+      <ActivityPlots report={activity.data} />
       <div class="grid wide">
         <Section title={t.overview.types}>
           <Bars
@@ -132,19 +104,39 @@ export function OverviewPage() {
           />
         </Section>
         <Section title={t.overview.reveals}>
-          <Bars rows={byWho(activity.data?.revealed ?? [])} empty={t.overview.noReveals} />
-        </Section>
-        <Section
-          title={t.overview.refusals}
-          actions={<Button href={hrefOf('/log', { result: 'denied' })}>{t.overview.all}</Button>}
-        >
-          <EntryList
-            entries={(activity.data?.refused ?? []).slice(0, 5)}
-            empty={t.overview.noRefusals}
+          <Bars
+            rows={byApplication(activity.data?.revealed_by_application ?? {})}
+            empty={t.overview.noReveals}
           />
         </Section>
+        {may('log:read') && (
+          <Section
+            title={t.overview.refusals}
+            actions={<Button href={hrefOf('/log', { result: 'denied' })}>{t.overview.all}</Button>}
+          >
+            <EntryList entries={refusals.data ?? []} empty={t.overview.noRefusals} />
+          </Section>
+        )}
       </div>
     </Page>
+  );
+}
+
+function PeriodTabs({ chosen }: { chosen: Period }) {
+  return (
+    <div class="tabs" role="tablist" aria-label={t.overview.period}>
+      {periods.map((one) => (
+        <button
+          key={one}
+          type="button"
+          role="tab"
+          aria-selected={one === chosen}
+          onClick={() => setQuery({ period: one })}
+        >
+          {t.overview.periods[one]}
+        </button>
+      ))}
+    </div>
   );
 }
 
@@ -152,13 +144,15 @@ interface StatProps {
   readonly name: string;
   readonly href: string | undefined;
   readonly value: preact.ComponentChildren;
+  readonly detail?: string | undefined;
 }
 
-function Stat({ name, href, value }: StatProps) {
+function Stat({ name, href, value, detail }: StatProps) {
   const content = (
     <>
       <span class="muted">{name}</span>
       <span class="value">{value ?? '–'}</span>
+      {detail && <span class="muted">{detail}</span>}
     </>
   );
   if (href === undefined) return <div class="panel stat">{content}</div>;
@@ -169,29 +163,77 @@ function Stat({ name, href, value }: StatProps) {
   );
 }
 
-function ActivityPlot({ period, activity }: { period: Period; activity: Activity }) {
-  const { ms, buckets } = periods[period];
-  const width = ms / buckets;
-  const first = activity.until - ms;
-  const counted = (entries: readonly LogEntry[]) => {
-    const counts = Array.from({ length: buckets }, () => 0);
-    for (const { created_at } of entries) {
-      const at = Math.floor((Date.parse(created_at) - first) / width);
-      const place = Math.min(Math.max(at, 0), buckets - 1);
-      counts[place] = (counts[place] ?? 0) + 1;
-    }
-    return counts;
-  };
-  const times = Array.from({ length: buckets }, (_, at) => (first + at * width) / 1000);
+/** The frames are there before the figures, so that nothing moves when these come. */
+function ActivityPlots({ report }: { report: ActivityReport | undefined }) {
+  const points = report?.points ?? [];
+  const times = points.map(({ at }) => Date.parse(at) / 1000);
+  const total = (name: 'requests' | 'failed' | 'refused' | 'revealed') =>
+    number(points.reduce((sum, point) => sum + point[name], 0));
+  const slowest = Math.max(...points.map(({ latency_ms: { p95 } }) => p95 ?? 0));
+  const latency =
+    slowest > 0
+      ? t.overview.latencyText(t.overview.milliseconds(number(slowest)))
+      : t.overview.none;
+  const requests = t.overview.total(total('requests'), total('failed'));
+  const disclosed = t.overview.disclosed(total('revealed'), total('refused'));
   return (
-    <Plot
-      label={t.overview.activity}
-      times={times}
-      lines={[
-        { name: t.overview.revealed, color: '--accent', values: counted(activity.revealed) },
-        { name: t.overview.refused, color: '--bad', values: counted(activity.refused) },
-      ]}
-    />
+    <>
+      <Section title={t.overview.requests} lead={report ? requests : t.overview.requestsLead}>
+        <Plot
+          label={t.overview.requests}
+          summary={requests}
+          times={times}
+          lines={[
+            {
+              name: t.overview.requests,
+              color: '--accent',
+              values: points.map((point) => point.requests),
+            },
+            { name: t.overview.failed, color: '--bad', values: points.map(({ failed }) => failed) },
+          ]}
+        />
+      </Section>
+      <div class="grid wide">
+        <Section title={t.overview.disclosure} lead={report && disclosed}>
+          <Plot
+            label={t.overview.disclosure}
+            summary={disclosed}
+            times={times}
+            lines={[
+              {
+                name: t.overview.revealed,
+                color: '--warn',
+                values: points.map(({ revealed }) => revealed),
+              },
+              {
+                name: t.overview.refused,
+                color: '--bad',
+                values: points.map(({ refused }) => refused),
+              },
+            ]}
+          />
+        </Section>
+        <Section title={t.overview.latency} lead={report && latency}>
+          <Plot
+            label={t.overview.latency}
+            summary={latency}
+            times={times}
+            lines={[
+              {
+                name: t.overview.p95,
+                color: '--accent',
+                values: points.map(({ latency_ms: { p95 } }) => p95),
+              },
+              {
+                name: t.overview.median,
+                color: '--good',
+                values: points.map(({ latency_ms: { median } }) => median),
+              },
+            ]}
+          />
+        </Section>
+      </div>
+    </>
   );
 }
 
@@ -201,14 +243,19 @@ interface Bar {
   readonly href: string;
 }
 
-function byWho(entries: readonly LogEntry[]): readonly Bar[] {
-  const counts = new Map<string, Bar>();
-  for (const entry of entries) {
-    const name = whoOf(entry);
-    const href = hrefOf('/log', { shown: 'revealed', actor_id: entry.actor_id });
-    counts.set(name, { name, href, value: (counts.get(name)?.value ?? 0) + 1 });
-  }
-  return [...counts.values()].sort((one, other) => other.value - one.value).slice(0, 6);
+function byApplication(revealed: Readonly<Record<string, number>>): readonly Bar[] {
+  return Object.entries(revealed)
+    .map(([id, value]) =>
+      id === otherApplications
+        ? { name: t.overview.others, value, href: hrefOf('/log', { shown: 'revealed' }) }
+        : {
+            name: nameOfApplication(id),
+            value,
+            href: hrefOf('/log', { shown: 'revealed', actor_id: id }),
+          },
+    )
+    .sort((one, other) => other.value - one.value)
+    .slice(0, 6);
 }
 
 function Bars({ rows, empty }: { rows: readonly Bar[]; empty: string }) {
@@ -217,7 +264,7 @@ function Bars({ rows, empty }: { rows: readonly Bar[]; empty: string }) {
   return (
     <ul class="bars">
       {rows.map(({ name, value, href }) => (
-        <li key={name}>
+        <li key={href}>
           <a href={href}>
             <span>{name}</span>
             <strong>{number(value)}</strong>

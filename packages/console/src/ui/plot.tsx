@@ -7,19 +7,41 @@ export interface Line {
   readonly name: string;
   /** The name of a color of the page, such as `--accent`. */
   readonly color: string;
-  readonly values: readonly number[];
+  /** Null where there is nothing to show. */
+  readonly values: readonly (number | null)[];
 }
 
 interface PlotProps {
   readonly label: string;
+  /** What the lines say, for whoever does not see them. */
+  readonly summary: string;
   /** In seconds. */
   readonly times: readonly number[];
   readonly lines: readonly Line[];
 }
 
-const height = 190;
+/** Counts are whole numbers. */
+const steps = [1, 2, 5]
+  .flatMap((one) => [one, 10 * one, 100 * one, 1e3 * one, 1e4 * one, 1e5 * one])
+  .sort((a, b) => a - b);
 
-export function Plot({ label, times, lines }: PlotProps) {
+const height = 170;
+
+const dayMs = 86_400_000;
+const clock = new Intl.DateTimeFormat('en', {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+});
+const date = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
+
+/** Dates where a day is one point, and times otherwise. */
+function timeFormat([first = 0, second = 0]: readonly number[]): (seconds: number) => string {
+  const format = (second - first) * 1000 >= dayMs ? date : clock;
+  return (seconds) => format.format(new Date(seconds * 1000));
+}
+
+export function Plot({ label, summary, times, lines }: PlotProps) {
   const parent = useRef<HTMLDivElement>(null);
   const shown = JSON.stringify([times, lines, theme.value, isDark()]);
   useEffect(() => {
@@ -33,12 +55,16 @@ export function Plot({ label, times, lines }: PlotProps) {
       ticks: { show: false },
       font: '11px system-ui',
     };
+    const format = timeFormat(times);
     const options: uPlot.Options = {
       width: element.clientWidth,
       height,
       legend: { show: false },
       cursor: { y: false },
-      axes: [axis, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }],
+      axes: [
+        { ...axis, size: 26, gap: 6, values: (_plot, splits) => splits.map(format) },
+        { ...axis, size: 44, incrs: steps },
+      ],
       scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max)] } },
       series: [
         {},
@@ -48,6 +74,7 @@ export function Plot({ label, times, lines }: PlotProps) {
           width: 2,
           fill: `color-mix(in srgb, ${color(line.color)} 12%, transparent)`,
           points: { show: false },
+          spanGaps: true,
         })),
       ],
     };
@@ -60,7 +87,6 @@ export function Plot({ label, times, lines }: PlotProps) {
       plot.destroy();
     };
   }, [shown]);
-  const sums = lines.map(({ name, values }) => `${name}: ${values.reduce((a, b) => a + b, 0)}`);
   return (
     <figure>
       <div class="plot-legend">
@@ -71,7 +97,7 @@ export function Plot({ label, times, lines }: PlotProps) {
           </span>
         ))}
       </div>
-      <div class="plot" ref={parent} role="img" aria-label={`${label}. ${sums.join(', ')}`} />
+      <div class="plot" ref={parent} role="img" aria-label={`${label}. ${summary}`} />
     </figure>
   );
 }

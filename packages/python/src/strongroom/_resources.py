@@ -3328,6 +3328,36 @@ class SyncTenant(SyncResource):
         _query: dict[str, Any] = {}
         self._transport.call("deleteTenant", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
 
+    def activity(
+        self,
+        *,
+        period: Literal["hour", "day", "month"] | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.ActivityReport:
+        """Show what the callers of the tenant did.
+
+            period: `day` unless given.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {"period": period}
+        reply = self._transport.call("getActivity", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.ActivityReport(reply)
+
+    def problems(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.ProblemReport:
+        """List what needs attention in the tenant."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("getProblems", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.ProblemReport(reply)
+
     def usage(
         self,
         *,
@@ -3477,6 +3507,36 @@ class AsyncTenant(AsyncResource):
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
         await self._transport.call("deleteTenant", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+
+    async def activity(
+        self,
+        *,
+        period: Literal["hour", "day", "month"] | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.ActivityReport:
+        """Show what the callers of the tenant did.
+
+            period: `day` unless given.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {"period": period}
+        reply = await self._transport.call("getActivity", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.ActivityReport(reply)
+
+    async def problems(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.ProblemReport:
+        """List what needs attention in the tenant."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("getProblems", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.ProblemReport(reply)
 
     async def usage(
         self,

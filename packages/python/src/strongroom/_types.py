@@ -63,6 +63,27 @@ class AccessRule(Object):
     """How data is shown: `redact` not at all, `mask` as the mask says, `reveal` as it is."""
 
 
+class ActivityReport(Object):
+    """`ActivityReport` of the interface."""
+
+    period: Literal["hour", "day", "month"]
+    """As requested."""
+    since: str
+    """When the first point began."""
+    until: str
+    """When the last point ends, which is under way."""
+    step_seconds: int
+    """From one point to the next."""
+    points: list[Object]
+    """The oldest first."""
+    revealed_by_application: dict[str, int]
+    """Values that were revealed in the period, by the id of the application. `*` stands for further ones."""
+    log: Object
+    """Since when checkpoints prove the log."""
+    last_backup_at: str | None
+    """When the vault was last backed up by its own command, as far as the server knows."""
+
+
 class Application(Object):
     """`Application` of the interface."""
 
@@ -691,6 +712,15 @@ class Problem(Object):
     """Messages by attribute, named by its path such as `data.number`."""
 
 
+class ProblemReport(Object):
+    """`ProblemReport` of the interface."""
+
+    problems: list[TenantProblem]
+    """The worst first."""
+    not_checked: list[str]
+    """The permissions that the application would need for the other checks."""
+
+
 class Proxy(Object):
     """A proxy. The values of its configuration are null for keys without proxy:update. Its key is for those who call it."""
 
@@ -938,6 +968,23 @@ class TenantKeys(Object):
     """`TenantKeys` of the interface."""
 
     # ["keys"]: list[Object]
+
+
+class TenantProblem(Object):
+    """`TenantProblem` of the interface."""
+
+    kind: Literal["altered_row", "old_key", "key_rotation", "unused_key", "certificate", "webhook", "deliveries", "quota"]
+    """What kind of problem it is."""
+    severity: Literal["warning", "problem"]
+    """`problem` for what does not work now, `warning` for what soon may not."""
+    message: str
+    """What is wrong."""
+    advice: str
+    """How to fix it."""
+    entity_type: str
+    """What it is about, as the log names it."""
+    entity_id: str
+    """The id of that."""
 
 
 class Token(Object):

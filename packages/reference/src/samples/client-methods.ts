@@ -98,6 +98,8 @@ export const clientMethods: Readonly<Record<string, Readonly<Record<string, stri
     get: 'getTenant',
     update: 'updateTenant',
     delete: 'deleteTenant',
+    activity: 'getActivity',
+    problems: 'getProblems',
     usage: 'getUsage',
     keys: 'listTenantKeys',
     rotate_key: 'rotateTenantKey',

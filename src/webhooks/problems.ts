@@ -1,0 +1,46 @@
+/** Webhooks that get nothing, and deliveries that failed. */
+import { ifProven } from '../rules/proven-row.ts';
+import type { ProblemCheck, TenantProblem } from '../rules/tenant-problems.ts';
+import { allWebhooks, deliveryPage } from '../store/event-queries/webhooks.ts';
+import type { Store } from '../store/store.ts';
+
+/** Failed deliveries of a webhook are counted up to this number. */
+const countedMax = 100;
+
+export const failingWebhooks: ProblemCheck<{ readonly store: Store }> = {
+  permission: 'webhook:read',
+  find: async ({ store }, tenant) => {
+    const rows = await store.select(allWebhooks(tenant.id));
+    const proven = rows.flatMap((row) => ifProven(tenant, 'webhooks', row) ?? []);
+    const found = await Promise.all(
+      proven.map(async ({ webhook_id: webhook, name, status }): Promise<TenantProblem[]> => {
+        const about = { entity_type: 'webhook', entity_id: webhook };
+        if (status === 'disabled') {
+          return [
+            {
+              kind: 'webhook',
+              severity: 'problem',
+              message: `The webhook ${name} is disabled and gets no events.`,
+              advice: 'Repair its receiver, and then enable it. What it missed can be replayed.',
+              ...about,
+            },
+          ];
+        }
+        const page = { tenant: tenant.id, webhook, state: 'failed', before: undefined } as const;
+        const failed = (await store.scan(deliveryPage({ ...page, limit: countedMax }))).length;
+        if (failed === 0) return [];
+        const count = failed < countedMax ? `${failed}` : `${failed} or more`;
+        return [
+          {
+            kind: 'deliveries',
+            severity: 'warning',
+            message: `Deliveries to the webhook ${name} have failed: ${count}.`,
+            advice: 'Look at their attempts, and send them again once the receiver works.',
+            ...about,
+          },
+        ];
+      }),
+    );
+    return found.flat();
+  },
+};
