@@ -171,7 +171,7 @@ export function createConsoleSessions({
   };
 }
 
-/** How long a passkey proves that its person is present. */
+/** How long a passkey, or the identity provider, proves that its person is present. */
 export const presenceMs = 5 * minute;
 
 /**
@@ -190,7 +190,7 @@ export function requirePresence(signedIn: Pick<SignedInPerson, 'isPresent'>): vo
   if (signedIn.isPresent) return;
   throw new VaultError('reauthentication_required', {
     public:
-      'Confirm with a passkey that it is you: revealing a value, making a key, and changing who may do what need a ' +
+      'Confirm that it is you: revealing a value, making a key, and changing who may do what need a ' +
       'proof of the last five minutes.',
   });
 }

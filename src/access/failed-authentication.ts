@@ -2,21 +2,17 @@
 import { type Clock, minute } from '../base/clock.ts';
 import { networkOf } from '../base/network.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import {
-  failedAuthenticationEntry,
-  type RefusedConsoleSession,
-  type RefusedKey,
-} from '../rules/anonymous-entries.ts';
+import { failedAuthenticationEntry, type RefusedCredential } from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
 import type { Store } from '../store/store.ts';
 
 /** The row of a key is not as the vault wrote it: an attacker has write access to the database. */
 export type KeyFlaw = 'altered';
 
-/** @param key that was presented, or the session of the console, if it is stored. */
+/** @param key that was presented, or the session of the console, or the person, if it is stored. */
 export type OnFailedAuthentication = (
   origin: Origin,
-  key: RefusedKey | RefusedConsoleSession | undefined,
+  key: RefusedCredential | undefined,
   flaw?: KeyFlaw,
 ) => Promise<void>;
 

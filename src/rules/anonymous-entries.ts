@@ -16,8 +16,16 @@ export type RefusedConsoleSession = Pick<Row<'console_sessions'>, 'tenant_id'> &
   readonly person_id?: Row<'console_sessions'>['person_id'];
 };
 
+/** A person whom the identity provider knows, and whom the operator's mapping no longer lets in. */
+export interface RefusedPerson extends Pick<Row<'people'>, 'tenant_id' | 'person_id'> {
+  readonly person_name: string;
+}
+
+/** What was refused, as far as it is stored. */
+export type RefusedCredential = RefusedKey | RefusedConsoleSession | RefusedPerson;
+
 export interface FailedAuthentication {
-  readonly key: RefusedKey | RefusedConsoleSession;
+  readonly key: RefusedCredential;
   /** The key, or its holder, was altered outside the vault. */
   readonly flaw: 'altered' | undefined;
 }
@@ -25,13 +33,14 @@ export interface FailedAuthentication {
 /**
  * A known key was sent and refused: its holder is deleted, or the key has expired. Or a session of the console was: it
  * has ended, its request does not come from the console, or its person may not act as the application that it names.
+ * Or a person signed in with the identity provider, and has no role.
  */
 export function failedAuthenticationEntry(
   origin: Origin,
   at: Instant,
   { key, flaw }: FailedAuthentication,
 ): LogEntry {
-  const { noun, ...about } = 'console_session_id' in key ? ofConsole(key) : ofKey(key);
+  const { noun, ...about } = subjectOf(key);
   const entry = anonymousDenial(origin, at, {
     tenant_id: key.tenant_id,
     ...about,
@@ -40,8 +49,22 @@ export function failedAuthenticationEntry(
       ? `Authentication failed: the ${noun} was ${alteredOutside}`
       : 'Authentication failed',
   });
-  const { person_id } = { person_id: undefined, ...key };
-  return person_id ? { ...entry, source: { ...(entry.source ?? noSource), person_id } } : entry;
+  const { person_id, person_name = null } = {
+    person_id: undefined,
+    person_name: undefined,
+    ...key,
+  };
+  if (!person_id) return entry;
+  return { ...entry, source: { ...(entry.source ?? noSource), person_id, person_name } };
+}
+
+function subjectOf(key: RefusedCredential) {
+  if ('console_session_id' in key) return ofConsole(key);
+  return 'key_id' in key ? ofKey(key) : ofPerson(key);
+}
+
+function ofPerson({ person_id: entity_id }: RefusedPerson) {
+  return { noun: 'person', entity_type: 'person', entity_id, key_id: null };
 }
 
 function ofKey({ key_id, session_id = null }: RefusedKey) {

@@ -20,15 +20,17 @@ const names = {
   logLevel: 'the log level',
   rateLimits: 'the rate limits',
   trustedProxies: 'the trusted proxies',
+  roleRules: 'the roles of people',
 } as const satisfies Record<keyof Reloadable, string>;
 
-const keys = ['tls', 'logLevel', 'rateLimits', 'trustedProxies'] as const;
+const keys = ['tls', 'logLevel', 'rateLimits', 'trustedProxies', 'roleRules'] as const;
 
-const settingsOf = ({ tls, logLevel, rateLimits, trustedProxies }: Reloadable): Reloadable => ({
+const settingsOf = ({ tls, logLevel, rateLimits, trustedProxies, roleRules }: Reloadable) => ({
   tls,
   logLevel,
   rateLimits,
   trustedProxies,
+  roleRules,
 });
 
 /**
@@ -42,7 +44,7 @@ export function createReload(
     listening,
   }: Pick<Process, 'apply'> & { readonly listening: { readonly apply: ApplySettings } },
 ) {
-  let current = settingsOf(first);
+  let current: Reloadable = settingsOf(first);
   let latest = Promise.resolve<Reloaded>({ isDone: true, text: '' });
 
   async function reload(read: () => Reloadable): Promise<Reloaded> {

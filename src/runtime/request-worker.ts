@@ -9,6 +9,7 @@ import type { OnFailedAuthentication } from '../access/failed-authentication.ts'
 import { createSigningPairs } from '../access/keyrings/signing-pairs.ts';
 import type { VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { createFlows } from '../access/people/flows.ts';
+import { createIdentityProvider } from '../access/people/identity-provider.ts';
 import { createCallerOfProxy } from '../access/proxy-caller.ts';
 import { createApi } from '../api/all.ts';
 import type { Section } from '../api/declaration/operation.ts';
@@ -115,10 +116,15 @@ export type RequestWorkerConfig = Pick<
   | 'showsMetrics'
   | 'otlpEndpoint'
   | 'console'
+  | 'identityProvider'
+  | 'roleRules'
 >;
 
 /** What a worker uses of the settings that can change. */
-export type WorkerReloadable = Pick<Reloadable, 'tls' | 'rateLimits' | 'trustedProxies'>;
+export type WorkerReloadable = Pick<
+  Reloadable,
+  'tls' | 'rateLimits' | 'trustedProxies' | 'roleRules'
+>;
 
 export interface RequestWorkerOptions {
   /** The time that a client has to send a request. */
@@ -195,6 +201,7 @@ export async function createRequestWorker(
   };
   const keyGate = createGate(tools);
   const consoleSessions = createConsoleSessions(process);
+  let { roleRules } = config;
   const gate = config.console
     ? {
         ...keyGate,
@@ -232,7 +239,17 @@ export async function createRequestWorker(
           consoleSessions,
           flows: createFlows(tools),
           limit: openLimits.signIn.count,
-          onFailure: (origin) => countFailures(tools)(origin, undefined),
+          onFailure: async (origin, person) => {
+            await countFailures(tools)(origin, person);
+            await tools.attempts.count(origin.address);
+          },
+          provider:
+            config.identityProvider &&
+            createIdentityProvider(config.identityProvider, {
+              ...tools,
+              outbound: { ...outboundOptions, handshakes },
+            }),
+          roleRules: () => roleRules,
         }
       : undefined,
   });
@@ -251,6 +268,7 @@ export async function createRequestWorker(
       server.setTrustedProxies(settings.trustedProxies);
       rateLimits.setRules(rules);
       shared.attempts.setLimit(failedAuthentication);
+      roleRules = settings.roleRules;
       for (const limit of Object.values(openLimits)) limit.setLimit(description);
     },
     close: async () => {

@@ -107,9 +107,10 @@ export async function startThreads(
     return undefined;
   }
 
-  async function apply({ tls, rateLimits, trustedProxies }: WorkerReloadable): Promise<void> {
+  async function apply(given: WorkerReloadable): Promise<void> {
+    const { tls, rateLimits, trustedProxies, roleRules } = given;
     const before = data;
-    const settings = { tls, rateLimits, trustedProxies };
+    const settings = { tls, rateLimits, trustedProxies, roleRules };
     data = { ...data, config: { ...data.config, ...settings } };
     // A thread that ends meanwhile is replaced by one that is made of them.
     const results = await Promise.allSettled(

@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { writeCertificate } from '../support/certificate.ts';
 import { engineOf, onBothEngines, onPostgres } from '../support/engines.ts';
 import { startHost } from '../support/host.ts';
+import { startProvider, withoutProvider } from '../support/identity-provider.ts';
 import {
   type Environment,
   environmentOf,
@@ -287,4 +288,29 @@ test('it finds a database that cannot be reached or read', async (t) => {
   );
   const [broken] = (await examine(environmentOf(place, withCode)))('database');
   assert.equal(broken?.message, 'it cannot be reached: file is not a database');
+});
+
+test('an identity provider that cannot be reached, or is another one, is found', {
+  skip: withoutProvider,
+}, async (t) => {
+  const directory = temporaryDirectory(t);
+  const roles = join(directory, 'roles.json');
+  writeFileSync(roles, '[]');
+  const { issuer, stop } = await startProvider(t, { publicUrl: 'https://vault.example.com' });
+  const environment = (named: string) => ({
+    STRONGROOM_DATA_DIR: directory,
+    STRONGROOM_PUBLIC_URL: 'https://vault.example.com',
+    STRONGROOM_OIDC_ISSUER: named,
+    STRONGROOM_OIDC_CLIENT_ID: 'strongroom',
+    STRONGROOM_OIDC_ROLES: roles,
+  });
+  const found = (await examine(environment(issuer)))('sign-in');
+  assert.deepEqual(statuses(found), ['warning', 'ok']);
+  assert.match(found[0]?.message ?? '', /nobody a role/);
+  const other = (await examine(environment(issuer.replace('127.0.0.1', 'localhost'))))('sign-in');
+  assert.deepEqual(statuses(other), ['warning', 'problem']);
+  await stop();
+  const gone = (await examine(environment(issuer)))('sign-in');
+  assert.deepEqual(statuses(gone), ['warning', 'problem']);
+  assert.match(gone[1]?.message ?? '', /cannot be reached/);
 });

@@ -338,7 +338,7 @@ onBothEngines('passkeys', (engine) => {
     const ways = await desk.tenant.vault.send('GET', '/console/session/ways', {
       headers: { ...elsewhere, host: 'evil.example', 'x-forwarded-host': 'evil.example' },
     });
-    assert.deepEqual(ways.body, { link: false, passkey: { origin } });
+    assert.deepEqual(ways.body, { link: false, passkey: { origin }, oidc: null });
   });
 
   test('who reveals, makes a key, or changes a rule has used a passkey within five minutes', async () => {

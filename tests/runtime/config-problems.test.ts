@@ -188,3 +188,72 @@ test('the command prints them all, ends with 1, and has made nothing', async (t)
   ]);
   assert.equal(existsSync(data), false);
 });
+
+test('an identity provider needs all that it takes to sign in, and is at https or on this machine', (t) => {
+  const directory = temporaryDirectory(t);
+  const fileOf = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text);
+    return join(directory, name);
+  };
+  const application = '2f1f4a6e-6d8a-4b0e-9a51-1f0c3a7f6b11';
+  const rule = { value: 'support', tenant: 'default', application };
+  const complete = {
+    STRONGROOM_PUBLIC_URL: 'https://vault.example.com',
+    STRONGROOM_OIDC_ISSUER: 'https://login.example.com/realms/one',
+    STRONGROOM_OIDC_CLIENT_ID: 'strongroom',
+    STRONGROOM_OIDC_CLIENT_SECRET_FILE: fileOf('secret', ' xyzzy\n'),
+    STRONGROOM_OIDC_ROLES: fileOf('roles', JSON.stringify([rule])),
+  };
+  assert.deepEqual(readConfig(complete).identityProvider, {
+    issuer: 'https://login.example.com/realms/one',
+    clientId: 'strongroom',
+    clientSecret: 'xyzzy',
+    name: 'login.example.com',
+    scopes: ['profile', 'email'],
+    consoleUrl: 'https://vault.example.com/console',
+    redirectUri: 'https://vault.example.com/console/oidc',
+  });
+  assert.deepEqual([...readConfig(complete).roleRules], [{ claim: 'groups', ...rule }]);
+  for (const name of ['PUBLIC_URL', 'OIDC_CLIENT_ID', 'OIDC_ROLES']) {
+    const [problem, ...others] = problemsOf({ ...complete, [`STRONGROOM_${name}`]: '' });
+    assert.match(problem ?? '', new RegExp(`^STRONGROOM_${name} is required`));
+    assert.deepEqual(others, []);
+  }
+  assert.match(
+    problemsOf({ STRONGROOM_OIDC_CLIENT_ID: 'xyzzy' }).join(),
+    /^STRONGROOM_OIDC_CLIENT_ID needs STRONGROOM_OIDC_ISSUER\.$/,
+  );
+  const issuer = (url: string) => problemsOf({ ...complete, STRONGROOM_OIDC_ISSUER: url }).length;
+  for (const url of ['http://127.0.0.1:8081', 'http://localhost:8081/', 'http://[::1]:8081']) {
+    assert.equal(issuer(url), 0, url);
+  }
+  for (const url of [
+    'http://login.example.com',
+    'http://127.0.0.1.example.com',
+    'http://10.0.0.7',
+    'https://xyzzy@login.example.com',
+    'https://login.example.com?a=b',
+    'ftp://login.example.com',
+    'login.example.com',
+  ]) {
+    assert.equal(issuer(url), 1, url);
+  }
+  for (const [name, value] of [
+    ['CLIENT_SECRET_FILE', fileOf('empty', '\n')],
+    ['CLIENT_SECRET_FILE', join(directory, 'absent')],
+    ['NAME', 'x'.repeat(41)],
+    ['NAME', 'two\nlines'],
+    ['SCOPES', 'profile "email"'],
+    ['ROLES', join(directory, 'absent')],
+    ['ROLES', fileOf('no-json', 'xyzzy')],
+    ['ROLES', fileOf('object', '{}')],
+    ['ROLES', fileOf('misspelled', JSON.stringify([{ ...rule, group: 'xyzzy' }]))],
+    ['ROLES', fileOf('no-tenant', JSON.stringify([{ value: 'support', application }]))],
+    ['ROLES', fileOf('no-id', JSON.stringify([{ ...rule, application: 'xyzzy' }]))],
+  ] as const) {
+    const problems = problemsOf({ ...complete, [`STRONGROOM_OIDC_${name}`]: value });
+    assert.equal(problems.length, 1, `${name} ${value}`);
+    assert.match(problems[0] ?? '', new RegExp(`^STRONGROOM_OIDC_${name} `));
+    assert.ok(!problems.join().includes('xyzzy'), problems.join());
+  }
+});

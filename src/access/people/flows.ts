@@ -19,7 +19,7 @@ export interface Flow {
 }
 
 /** A flow for one purpose opens for no other. */
-export type FlowPurpose = 'passkey' | 'new passkey';
+export type FlowPurpose = 'passkey' | 'new passkey' | 'identity';
 
 export interface Flows {
   begin(

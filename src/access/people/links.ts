@@ -20,6 +20,7 @@ import type { Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { applicationRow } from '../applications/row.ts';
 import { type LinkMaker, makerStands } from './maker.ts';
+import { peopleOfProvider, requireNoProvider } from './methods.ts';
 import { type PeopleWriting, personRow } from './resource.ts';
 import { removedLink } from './row.ts';
 import { type BegunSession, beginSession, type SessionTools, type WithSession } from './sign-in.ts';
@@ -80,12 +81,13 @@ function newLink(
   return { row, code };
 }
 
-/** A link for a person. From the decision `not_found`. */
+/** A link for a person. From the decision `not_found`, and `unprocessable` for one whom the provider knows. */
 export function createLink(tools: PeopleWriting, actor: Actor, person: string): Decide {
   const { store } = tools;
   const { tenant } = actor;
   return async () => {
     const { person_id: id } = await rowOf(store, 'people', { tenant, id: person });
+    await requireNoProvider(store, tenant, id);
     const made = newLink(tools, actor, { id, newName: null });
     return linked(made, actor, await linksOf(store, tenant, id));
   };
@@ -100,9 +102,11 @@ export function createAdministratorLink(tools: PeopleWriting, operator: Actor): 
   const { tenant } = operator;
   return async () => {
     const people = await store.select(allPeople(tenant.id));
+    // At the identity provider, people may choose their name.
+    const foreign = await peopleOfProvider(store, tenant);
     const known = people
       .map((row) => ifProven(tenant, 'people', row))
-      .find((row) => row?.name === administratorName);
+      .find((row) => row?.name === administratorName && !foreign.has(row.person_id));
     const person = known
       ? { id: known.person_id, newName: null }
       : { id: newUuid<PersonId>(random), newName: administratorName };

@@ -89,6 +89,32 @@ export function requireRoomForMethod(known: readonly Row<'sign_in_methods'>[]): 
   });
 }
 
+/**
+ * A person whom the provider knows signs in with it alone: with a passkey, or by a link that adds one, the person would
+ * stay when the provider lets them go.
+ * @throws VaultError `unprocessable`
+ */
+export async function requireNoProvider(
+  store: Pick<Store, 'select'>,
+  tenant: Tenant,
+  person: PersonId,
+): Promise<void> {
+  if (!(await peopleOfProvider(store, tenant)).has(person)) return;
+  throw new VaultError('unprocessable', {
+    public: 'This person signs in with the identity provider, and with nothing else.',
+  });
+}
+
+/** The people of the tenant whom the identity provider knows. */
+export async function peopleOfProvider(
+  store: Pick<Store, 'select'>,
+  tenant: Tenant,
+): Promise<ReadonlySet<PersonId>> {
+  const found = await store.select(signInMethods({ tenant: tenant.id }));
+  const known = found.flatMap((row) => ifProven(tenant, 'sign_in_methods', row) ?? []);
+  return new Set(known.flatMap(({ kind, person_id }) => (kind === 'oidc' ? [person_id] : [])));
+}
+
 export function viewMethod(row: Row<'sign_in_methods'>) {
   return {
     id: row.method_id,

@@ -94,7 +94,8 @@ export function createPerson(
   };
 }
 
-async function requireRoom(store: Store, tenant: TenantId): Promise<void> {
+/** @throws VaultError `unprocessable` */
+export async function requireRoom(store: Store, tenant: TenantId): Promise<void> {
   const [counted] = await store.select(peopleCount(tenant));
   if ((counted?.count ?? 0) < peopleMax) return;
   throw new VaultError('unprocessable', {

@@ -31,6 +31,8 @@ interface SigningPerson {
   readonly maker?: LinkMaker | undefined;
   readonly address: string;
   readonly now: Instant;
+  /** When the person proved who they are, where that was before. */
+  readonly authenticatedAt?: Instant;
 }
 
 /** What is committed together with the session. */
@@ -84,7 +86,7 @@ export async function beginSession(
 
 function newSession(
   random: Random,
-  { tenant, person, signIn, maker, address, now }: SigningPerson,
+  { tenant, person, signIn, maker, address, now, authenticatedAt = now }: SigningPerson,
 ): BegunSession {
   const secret = newConsoleSecret(random, tenant.id);
   const row = proven(tenant, 'console_sessions', {
@@ -94,7 +96,7 @@ function newSession(
     session_id: newUuid<ConsoleSessionId>(random),
     person_id: person.id,
     sign_in: signIn,
-    authenticated_at: now,
+    authenticated_at: authenticatedAt,
     address,
     created_at: now,
     idle_at: instantAfter(now, consoleSessionIdleMs),
@@ -125,7 +127,7 @@ async function endedAccess(store: Store, tenant: Tenant, now: Instant) {
 /** Records that the person of the session has proved again to be present, with the proof. */
 export async function sessionProvedAgain(
   { store, clock }: Pick<SessionTools, 'store'> & { readonly clock: Clock },
-  { tenant, session, person }: ProvedSession,
+  { tenant, session, person, signIn = 'passkey', authenticatedAt }: ProvedSession,
   also: WithSession,
 ): Promise<void> {
   const { secret_hash } = session;
@@ -138,8 +140,8 @@ export async function sessionProvedAgain(
     const row = proven(tenant, 'console_sessions', {
       ...columns,
       version: found.version + 1,
-      sign_in: 'passkey',
-      authenticated_at: now,
+      sign_in: signIn,
+      authenticated_at: authenticatedAt ?? now,
     });
     const fact = { tenant: tenant.id, at: now, entity: 'console_session' } as const;
     const entry = systemEntry({ ...fact, id: found.session_id, operation: 'authenticate' });
@@ -160,4 +162,8 @@ interface ProvedSession {
   readonly tenant: Tenant;
   readonly session: Pick<Row<'console_sessions'>, 'secret_hash'>;
   readonly person: Pick<Row<'people'>, 'person_id' | 'name'>;
+  /** With what it was proved. */
+  readonly signIn?: SignIn;
+  /** When, where that was before. */
+  readonly authenticatedAt?: Instant;
 }

@@ -8,12 +8,13 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { checkCode } from './code.ts';
 import { checkDatabase } from './database.ts';
 import { type Finding, reporter } from './finding.ts';
+import { checkIdentityProvider } from './identity-provider.ts';
 import { checkCertificate, checkDisk, checkFiles, checkServer } from './machine.ts';
 
 export const doctorCommand: Command = {
   summary:
     'Check the configuration, the root key and other keys, rotations, the last backup, the database, durability, the ' +
-    'clock, disk space, file modes and the address, and how code of tenants is kept apart. ' +
+    'clock, disk space, file modes and the address, how code of tenants is kept apart, and the identity provider. ' +
     'It changes nothing, also while a server runs. Exit code 1: there is a problem.',
   flags: { json: jsonFlag },
   examples: ['', '--json'],
@@ -45,6 +46,7 @@ async function examine(env: Terminal['env']): Promise<readonly Finding[]> {
     certificate: async () => checkCertificate(config),
     server: checkServer,
     code: checkCode,
+    'sign-in': checkIdentityProvider,
   };
   const findings: Finding[] = [ok('every variable is known and valid')];
   for (const [name, check] of Object.entries(checks)) {

@@ -122,14 +122,18 @@ function secretFilesOf(
   { dataDir, databaseUrl }: Config,
   env: Terminal['env'],
 ): readonly SecretFile[] {
-  const tlsKey = readVariable(env, 'STRONGROOM_TLS_KEY');
+  const [tlsKey, clientSecret] = ['STRONGROOM_TLS_KEY', 'STRONGROOM_OIDC_CLIENT_SECRET_FILE'].map(
+    (name) => readVariable(env, name),
+  );
   const database = databaseUrl === undefined ? databaseFile(dataDir) : undefined;
   return [
     { file: dataDir, advice: `chmod 700 ${dataDir}` },
     ...(database === undefined ? [] : ['', '-wal', '-shm'])
       .map((suffix) => `${database}${suffix}`)
       .map((file) => ({ file, advice: `chmod 600 ${file}` })),
-    ...(tlsKey === undefined ? [] : [{ file: tlsKey, advice: `chmod 600 ${tlsKey}` }]),
+    ...[tlsKey, clientSecret].flatMap((file) =>
+      file === undefined ? [] : [{ file, advice: `chmod 600 ${file}` }],
+    ),
   ];
 }
 

@@ -13,8 +13,10 @@ import { second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import { isForgeryToken } from '../../keys/console-secret.ts';
+import type { RefusedPerson } from '../../rules/anonymous-entries.ts';
 import { type Actor, authenticated, type Origin } from '../../rules/caller.ts';
 import { policyOf } from '../../rules/policy.ts';
+import type { Tenants } from '../../rules/tenant.ts';
 import type { OpenLimit } from '../limits/open-limit.ts';
 import { bytesOf, parseJson } from '../protocol/body.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
@@ -25,17 +27,18 @@ import { cookieName, cookieOf, flowCookieName, isSameOrigin } from './credential
 export const signInPath = '/console/session';
 
 /** The response of a passkey takes some kilobytes. */
-const bodyBytesMax = 20_000;
+export const bodyBytesMax = 20_000;
 const bodyMembersMax = 200;
 
 export interface ConsoleTools extends LinkUsing {
+  readonly tenants: Pick<Tenants, 'find' | 'findForRequest'>;
   readonly consoleSessions: ConsoleSessions;
   /** Counts attempts of an address. Rejects with `too_many_requests`. */
   readonly limit: (address: string) => Promise<void>;
   /** Counts requests of an address that prove nothing. */
   readonly openLimit: Pick<OpenLimit, 'count'>;
-  /** Records a proof that was not valid. */
-  readonly onFailure: (origin: Origin) => Promise<void>;
+  /** Records a proof that was not valid, or a person who has no role. Rejects as {@link ConsoleTools.limit} does. */
+  readonly onFailure: (origin: Origin, person?: RefusedPerson) => Promise<void>;
   /** The service's own headers, and the first of their prefixes, such as `SVC`. */
   readonly headers: ServiceHeaders;
   readonly headerPrefix: string;
@@ -98,6 +101,18 @@ export async function requireOwnPage(
   await openLimit.count(context.address);
 }
 
+/**
+ * A person of the identity provider has no other way to sign in, and keeps this one: with a passkey, the person would
+ * stay when the provider lets them go.
+ * @throws VaultError `forbidden`
+ */
+export function requireOwnMethods({ session }: Pick<FoundSession, 'session'>): void {
+  if (session.sign_in !== 'oidc') return;
+  throw new VaultError('forbidden', {
+    public: 'You sign in with the identity provider, which alone decides how.',
+  });
+}
+
 /** @throws VaultError `forbidden` */
 function requireSameOrigin(context: RequestContext): void {
   if (!isSameOrigin(context.headers)) throw usedByAnotherPage();
@@ -132,13 +147,22 @@ export function actorOf(
   });
 }
 
-/** Runs what needs a valid proof. One that is not valid is counted, and recorded. */
+/** Runs what needs a valid proof of a page of the console. One that is not valid is counted, and recorded. */
 export async function proving<T>(
-  { limit, onFailure }: ConsoleTools,
+  tools: ConsoleTools,
   context: RequestContext,
   prove: () => Promise<T>,
 ): Promise<T> {
   requireSameOrigin(context);
+  return counting(tools, context, prove);
+}
+
+/** The same for requests that no page sends. */
+export async function counting<T>(
+  { limit, onFailure }: ConsoleTools,
+  context: RequestContext,
+  prove: () => Promise<T>,
+): Promise<T> {
   await limit(context.address);
   try {
     return await prove();
@@ -148,6 +172,13 @@ export async function proving<T>(
     }
     throw error;
   }
+}
+
+/** The failure of a sign-in whose beginning no longer counts. */
+export function expired(): VaultError {
+  return new VaultError('unauthenticated', {
+    public: 'It took too long, or was done before. Try again.',
+  });
 }
 
 export async function bodyOf(context: RequestContext): Promise<JsonObject> {

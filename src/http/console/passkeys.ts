@@ -19,9 +19,11 @@ import {
   bodyOf,
   type ConsoleRoute,
   type ConsoleTools,
+  expired,
   type FoundSession,
   proving,
   requireOwner,
+  requireOwnMethods,
   requireSession,
   sessionOf,
   setFlowCookie,
@@ -123,6 +125,7 @@ async function addingIn(
   if (add !== true) return undefined;
   const session = await requireSession(tools, context);
   requireOwner(tools, context, session);
+  requireOwnMethods(session);
   return { whose: personOf(session), session };
 }
 
@@ -207,10 +210,4 @@ function personOf({ tenant, person }: StandingSession): PasskeyPerson {
 function readName(name: Json): string {
   if (typeof name === 'string' && /^[^\p{C}]{1,80}$/u.test(name) && name.trim() !== '') return name;
   throw invalid('name', 'must be a line of 1 to 80 characters');
-}
-
-function expired(): VaultError {
-  return new VaultError('unauthenticated', {
-    public: 'It took too long, or was done before. Try again.',
-  });
 }

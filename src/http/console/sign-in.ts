@@ -19,15 +19,17 @@ import {
   clearSessionCookie,
   proving,
   requireOwner,
+  requireOwnMethods,
   requireOwnPage,
   requireSession,
   setSessionCookie,
   signInPath,
 } from './console-request.ts';
 import { isLocal } from './credential.ts';
+import { type IdentityRouteTools, identityRoutes, providerShown } from './identities.ts';
 import { type PasskeyRouteTools, passkeyRoutes, relyingPartyOf } from './passkeys.ts';
 
-export interface SigningIn extends ConsoleTools, PasskeyRouteTools {}
+export interface SigningIn extends ConsoleTools, PasskeyRouteTools, IdentityRouteTools {}
 
 export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
   const { store, clock } = tools;
@@ -42,6 +44,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
           /** Whether a link is enough. */
           link: isLocal(context.request, context.address),
           passkey: party === undefined ? null : { origin: party.origin },
+          oidc: providerShown(tools),
         };
         context.send(200, JSON.stringify(ways), jsonMediaType);
       },
@@ -79,7 +82,10 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
         await perform({ store, actor: undefined }, ending);
         clearSessionCookie(context);
         context.setHeader('clear-site-data', '"cache", "storage"');
-        context.send(204);
+        const { provider } = tools;
+        const url = session.sign_in === 'oidc' ? await provider?.signOutUrl() : undefined;
+        if (url === undefined) context.send(204);
+        else context.send(200, JSON.stringify({ url }), jsonMediaType);
       },
     },
     {
@@ -89,6 +95,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
         await requireOwnPage(tools, context);
         const found = await requireSession(tools, context);
         requireOwner(tools, context, found);
+        requireOwnMethods(found);
         const { id } = context.params as { readonly id: string };
         const which = {
           person: found.person.person_id,
@@ -101,6 +108,7 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
       },
     },
     ...passkeyRoutes(tools),
+    ...identityRoutes(tools),
   ];
 }
 
@@ -121,6 +129,7 @@ async function shownSession(tools: SigningIn, context: RequestContext): Promise<
       .flatMap((row) => (row && ifProven(tenant, 'applications', row)) ?? [])
       .map(viewRole),
     sign_in: session.sign_in,
+    identity_provider: session.sign_in === 'oidc' ? (tools.provider?.config.name ?? null) : null,
     sign_in_methods: methods.map(viewMethod),
     forgery_token: forgeryTokenOf(secret),
     header_prefix: tools.headerPrefix,

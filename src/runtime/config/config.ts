@@ -1,6 +1,7 @@
 /** Configuration: the only reader of the environment. */
 import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
+import type { ProviderConfig } from '../../access/people/identity-provider.ts';
 import { parseHandle } from '../../access/tenants/handle.ts';
 import { parseSink, type SinkPlace } from '../../audit/checkpoint-sink.ts';
 import { type LogExportPlace, parseLogExport } from '../../audit/push/place.ts';
@@ -25,6 +26,7 @@ import {
 import type { EnrichmentConfig } from '../../tokens/enrichments/enrichments.ts';
 import { readDistribution } from './database.ts';
 import { type LiveSettings, liveSettings } from './live-settings.ts';
+import { readIdentityProvider } from './oidc.ts';
 import { readAll, wrongVariable } from './problems.ts';
 import { type ReactorConfig, readReactors } from './reactors.ts';
 import { type RootKeyConfig, readRootKey } from './root-key.ts';
@@ -97,6 +99,8 @@ export interface Config extends LiveSettings {
   readonly reactors: ReactorConfig;
   /** Whether the console is served. */
   readonly console: boolean;
+  /** With which people sign in to the console. */
+  readonly identityProvider: ProviderConfig | undefined;
 }
 
 /** The settings that a running server can reload. */
@@ -166,6 +170,7 @@ export function readConfig(given: Environment): Config {
     enrichments: () => readEnrichments(read, outboundAllow),
     reactors: () => readReactors(read),
     console: () => readConsole(read),
+    identityProvider: () => readIdentityProvider(read, () => readPublicUrl(read('PUBLIC_URL'))),
   });
   return config;
 }

@@ -1,5 +1,6 @@
 /** The settings that a running server reads again from the file of STRONGROOM_CONFIG. A variable wins. */
 import Type, { type Static } from 'typebox';
+import type { RoleRule } from '../../access/people/mapped-roles.ts';
 import { VaultError } from '../../base/errors.ts';
 import { isNetwork } from '../../base/network.ts';
 import type { LogLevel } from '../../base/telemetry/log.ts';
@@ -19,6 +20,8 @@ export interface LiveSettings {
   readonly rateLimits: NamedRateLimits;
   /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
+  /** What people of the identity provider may act as. */
+  readonly roleRules: readonly RoleRule[];
 }
 
 export interface NamedRateLimits extends RateLimits {
@@ -71,7 +74,42 @@ export function liveSettings(read: ReadVariable): {
       if (proxies.every(isNetwork)) return proxies;
       throw wrongVariable('STRONGROOM_TRUSTED_PROXIES', networksForm);
     },
+    roleRules: () => {
+      const path = read('OIDC_ROLES');
+      return path === undefined ? [] : rulesInFile(path);
+    },
   };
+}
+
+const word = Type.String({ minLength: 1, maxLength: 500 });
+
+const rolesFile = Type.Array(
+  Type.Object(
+    {
+      claim: Type.Optional(word),
+      value: word,
+      tenant: word,
+      application: Type.String({ format: 'uuid' }),
+    },
+    { additionalProperties: false },
+  ),
+  { maxItems: 1000 },
+);
+
+const validateRoles = compileValidator(rolesFile, 'body');
+
+/** Groups are what most providers send, and nearly always what is meant. */
+const claimDefault = 'groups';
+
+function rulesInFile(path: string): readonly RoleRule[] {
+  const name = 'STRONGROOM_OIDC_ROLES';
+  const text = readText(name, path);
+  return checked(() => {
+    const validated = validateRoles(JSON.parse(text));
+    if ('error' in validated) throw validated.error;
+    const rules = validated.value as Static<typeof rolesFile>;
+    return rules.map((rule) => ({ claim: claimDefault, ...rule }));
+  }, name);
 }
 
 function readConfigFile(path: string | undefined): ConfigFile {

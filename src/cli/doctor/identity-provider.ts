@@ -1,0 +1,52 @@
+/** The identity provider: reached, and the one that the operator named. */
+import { createCalls, discover } from '../../access/people/identity-provider.ts';
+import { reasonOf } from '../../base/errors.ts';
+import { OutboundError } from '../../outbound/error.ts';
+import type { Config } from '../../runtime/config/config.ts';
+import { type Finding, reporter } from './finding.ts';
+
+const advice =
+  'Check STRONGROOM_OIDC_ISSUER, the network, and STRONGROOM_OUTBOUND_CA. Nobody signs in with it meanwhile; ' +
+  'strongroom person link lets you in.';
+
+/** In its description, without which nobody can sign in. */
+const needed = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
+
+export async function checkIdentityProvider({
+  identityProvider,
+  roleRules,
+  console: isServed,
+  outbound,
+}: Config): Promise<readonly Finding[]> {
+  const { ok, warning, problem } = reporter('sign-in');
+  if (!identityProvider) return [];
+  const findings: Finding[] = [];
+  if (!isServed) {
+    findings.push(warning('the console is off, so nobody signs in', 'Set STRONGROOM_CONSOLE=on.'));
+  }
+  if (roleRules.length === 0) {
+    const text = 'the file of STRONGROOM_OIDC_ROLES gives nobody a role';
+    findings.push(
+      warning(text, 'Map a group of the provider to an application (docs/console.md).'),
+    );
+  }
+  const issuer = new URL(identityProvider.issuer);
+  try {
+    const call = createCalls(issuer, { ...outbound, vaultName: 'doctor' });
+    const found = await discover(issuer, identityProvider, call);
+    const missing = needed.filter((name) => found[name] === undefined);
+    if (missing.length === 0) return [...findings, ok('the identity provider can be reached')];
+    const text = `the description of the identity provider has no ${missing.join(', ')}`;
+    return [...findings, problem(text, advice)];
+  } catch (error) {
+    return [...findings, problem(`the identity provider cannot be used: ${whyOf(error)}`, advice)];
+  }
+}
+
+/** The library wraps what a call failed with. */
+function whyOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof OutboundError) return cause.message;
+  if (error instanceof OutboundError) return error.message;
+  return error instanceof Error && error.name === 'ClientError' ? error.message : reasonOf(error);
+}
