@@ -1,5 +1,6 @@
 /** The console: who is signed in, and the page of the address. */
 import type { ComponentChild } from 'preact';
+import { providerReturn } from './core/provider.ts';
 import { place } from './core/router.ts';
 import { type Session, state } from './core/session.ts';
 import { AccountPage } from './pages/account.tsx';
@@ -10,6 +11,7 @@ import { LogPage } from './pages/log.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { PeoplePage, PersonPage } from './pages/people.tsx';
 import { ProblemsPage } from './pages/problems.tsx';
+import { ProviderReturn } from './pages/provider-return.tsx';
 import { ProxiesPage, ProxyPage } from './pages/proxies.tsx';
 import { ReactorPage, ReactorsPage } from './pages/reactors.tsx';
 import { SettingsPage } from './pages/settings.tsx';
@@ -62,6 +64,9 @@ function CurrentPage({ session }: { readonly session: Session }) {
 
 export function App() {
   const current = state.value;
+  if (providerReturn !== undefined && current.kind === 'unknown') {
+    return <ProviderReturn response={providerReturn} />;
+  }
   return (
     <>
       {current.kind === 'signed in' && (

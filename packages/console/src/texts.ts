@@ -98,6 +98,24 @@ export const t = {
     unreachable: 'The vault does not respond',
     unreachableText: 'The console tries again every two seconds and continues where you were.',
   },
+  provider: {
+    signIn: (name: string) => `Sign in with ${name}`,
+    elsewhere: (name: string) => `To sign in with ${name}, open the console at`,
+    otherwise: (name: string) =>
+      `Without an account at ${name}, open the link that an administrator sent you. It adds a ` +
+      'passkey of this device, with which you sign in from then on.',
+    title: 'One moment',
+    failed: 'Sign-in failed',
+    confirmed: 'Confirmed',
+    close: 'You can close this window, and go on where you were.',
+    back: 'Back to the console',
+    confirm: (name: string) => `Confirm with ${name}`,
+    text: (name: string) =>
+      'Revealing a value, making a key, and changing who may do what need a proof of the last ' +
+      `five minutes. A window of ${name} opens, in which you sign in again. What you typed goes ` +
+      'on afterwards.',
+    methods: (name: string) => `You sign in with ${name}, which decides how.`,
+  },
   account: {
     title: 'Your account',
     lead: 'Who you are in this console, and how you sign in.',
@@ -112,7 +130,7 @@ export const t = {
     nameGiven: 'My device',
     nameHint: 'To tell it from your other passkeys.',
     kind: 'Kind',
-    kinds: { passkey: 'Passkey' } as Readonly<Record<string, string>>,
+    kinds: { passkey: 'Passkey', oidc: 'Identity provider' } as Readonly<Record<string, string>>,
     used: 'Last used',
     remove: 'Remove sign-in method',
     removeShort: 'Remove',

@@ -17,7 +17,9 @@ export interface Session {
   readonly person: { readonly id: string; readonly name: string };
   readonly tenant: { readonly id: string; readonly name: string; readonly type: string };
   readonly applications: readonly Role[];
-  readonly sign_in: 'link' | 'passkey';
+  readonly sign_in: 'link' | 'passkey' | 'oidc';
+  /** What people call it, if the session began with it. */
+  readonly identity_provider: string | null;
   readonly sign_in_methods: readonly SignInMethod[];
   readonly forgery_token: string;
   readonly header_prefix: string;
@@ -63,8 +65,10 @@ export async function signIn(code: string): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await fetch(sessionPath, { method: 'DELETE' }).catch(() => undefined);
+  const response = await fetch(sessionPath, { method: 'DELETE' }).catch(() => undefined);
   state.value = { kind: 'signed out' };
+  // Whoever only left the vault would be signed in again by a click.
+  if (response?.status === 200) location.assign((await response.json()).url);
 }
 
 /** The role that holds the permission; of several the first. */

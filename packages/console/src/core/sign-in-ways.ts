@@ -10,6 +10,8 @@ export interface Ways {
   readonly link: boolean;
   /** Where browsers use passkeys for this vault; null where they cannot. */
   readonly passkey: { readonly origin: string } | null;
+  /** The operator's identity provider, and where it sends people back. */
+  readonly oidc: { readonly name: string; readonly origin: string } | null;
 }
 
 export async function waysToSignIn(): Promise<Ways> {
@@ -46,8 +48,8 @@ export async function removeOwnMethod(id: string): Promise<void> {
   await send('DELETE', `/methods/${encodeURIComponent(id)}`);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: options of WebAuthn, which the library types
-async function send(method: string, place: string, body?: object): Promise<any> {
+// biome-ignore lint/suspicious/noExplicitAny: options of WebAuthn, which the library types, and the vault's responses
+export async function send(method: string, place: string, body?: object): Promise<any> {
   const current = session.value;
   const ask = () =>
     fetch(path + place, {

@@ -19,7 +19,9 @@ export function AccountPage({ session }: { readonly session: Session }) {
   const [isAdding, setAdding] = useState(false);
   const [removed, setRemoved] = useState<Session['sign_in_methods'][number] | undefined>(undefined);
   const { person, tenant, applications, sign_in_methods: methods } = session;
-  const isHere = ways.data !== undefined && arePasskeysHere(ways.data);
+  const { sign_in: way, identity_provider: provider } = session;
+  const isForeign = way === 'oidc';
+  const isHere = !isForeign && ways.data !== undefined && arePasskeysHere(ways.data);
   return (
     <Page title={t.account.title} lead={t.account.lead}>
       <Section title={person.name}>
@@ -42,7 +44,7 @@ export function AccountPage({ session }: { readonly session: Session }) {
       </Section>
       <Section
         title={t.account.methods}
-        lead={t.account.methodsLead}
+        lead={isForeign ? t.provider.methods(provider ?? '') : t.account.methodsLead}
         actions={
           isHere && (
             <Button tone="primary" icon="plus" onClick={() => setAdding(true)}>
@@ -52,7 +54,7 @@ export function AccountPage({ session }: { readonly session: Session }) {
         }
       >
         <ErrorNote error={ways.error} />
-        {ways.data && !isHere && (
+        {ways.data && !isHere && !isForeign && (
           <p class="muted padded">
             {ways.data.passkey === null ? (
               t.gate.noPasskeys
@@ -64,7 +66,7 @@ export function AccountPage({ session }: { readonly session: Session }) {
             )}
           </p>
         )}
-        <MethodsTable methods={methods} onRemove={setRemoved} />
+        <MethodsTable methods={methods} onRemove={isForeign ? undefined : setRemoved} />
       </Section>
       {isAdding && (
         <NameDialog

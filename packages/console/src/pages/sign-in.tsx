@@ -1,5 +1,7 @@
-/** Signing in: by a link, which also adds the first passkey, and by passkeys. */
+/** Signing in: with the identity provider, by a link, which also adds the first passkey, and by passkeys. */
 import { useEffect, useState } from 'preact/hooks';
+import { goToProvider } from '../core/provider.ts';
+import { hrefOf, place } from '../core/router.ts';
 import { refresh, signIn } from '../core/session.ts';
 import {
   addPasskey,
@@ -46,8 +48,9 @@ export function SignIn() {
       <ErrorNote error={error} />
       {code === undefined ? (
         <>
+          {ways && <ProviderButton ways={ways} isBusy={isBusy} run={run} />}
           {ways && <PasskeyButton ways={ways} isBusy={isBusy} run={run} />}
-          <p>{ways?.link === false ? t.gate.textElsewhere : t.gate.text}</p>
+          <p>{textOf(ways)}</p>
           {ways?.link !== false && <Code text={t.gate.command} />}
           <LinkForm isBusy={isBusy} onCode={(given) => use(given, ways)} />
         </>
@@ -67,13 +70,49 @@ export function SignIn() {
   );
 }
 
-interface PasskeyButtonProps {
+function textOf(ways: Ways | undefined): string {
+  if (ways?.link !== false) return t.gate.text;
+  return ways.oidc === null ? t.gate.textElsewhere : t.provider.otherwise(ways.oidc.name);
+}
+
+interface WayProps {
   readonly ways: Ways;
   readonly isBusy: boolean;
   readonly run: (act: () => Promise<void>) => Promise<void>;
 }
 
-function PasskeyButton({ ways, isBusy, run }: PasskeyButtonProps) {
+function ProviderButton({ ways: { oidc }, isBusy, run }: WayProps) {
+  if (oidc === null) return null;
+  if (oidc.origin !== location.origin) {
+    return (
+      <p>
+        {t.provider.elsewhere(oidc.name)} <a href={`${oidc.origin}/console`}>{oidc.origin}</a>
+      </p>
+    );
+  }
+  return (
+    <Button
+      tone="primary"
+      icon="shield"
+      isBusy={isBusy}
+      onClick={() => void run(() => goToProvider(destination()))}
+    >
+      {t.provider.signIn(oidc.name)}
+    </Button>
+  );
+}
+
+/** The page at which the person began, and the tenant that its address names. */
+function destination() {
+  const { path, query } = place.value;
+  const { tenant, ...others } = Object.fromEntries(query);
+  const page = hrefOf(path, others);
+  return { page: page.length <= pageLengthMax ? page : hrefOf('/'), tenant };
+}
+
+const pageLengthMax = 400;
+
+function PasskeyButton({ ways, isBusy, run }: WayProps) {
   if (arePasskeysHere(ways)) {
     const signInByPasskey = async () => {
       await usePasskey();
@@ -81,7 +120,7 @@ function PasskeyButton({ ways, isBusy, run }: PasskeyButtonProps) {
     };
     return (
       <Button
-        tone="primary"
+        tone={ways.oidc === null ? 'primary' : 'plain'}
         icon="passkey"
         isBusy={isBusy}
         onClick={() => void run(signInByPasskey)}
