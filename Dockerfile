@@ -4,24 +4,25 @@
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges --ulimit core=0 \
 #     --publish 127.0.0.1:8080:8080 --env STRONGROOM_TLS=off --volume strongroom:/var/lib/strongroom strongroom
 #
-# docs/operate.md explains the rest. A tag can be moved: for builds that can be repeated, add the digest that you
-# have reviewed: --build-arg NODE=node:26.10.0-trixie-slim@sha256:…
-ARG NODE=node:26.10.0-trixie-slim
+# docs/operate.md explains the rest. A tag can be moved, so the base is locked by the digest of its index, which names the
+# image of each platform. It is Node 26.10.0 on Debian 13, of October 2026. `docker buildx imagetools inspect` shows the
+# digest of a later one.
+FROM node:26.10.0-trixie-slim@sha256:930557a230abacbc3f4fd9b8648abf8f4bee1e17cb72195dcdfb2f709bc85b33 AS base
 
-FROM ${NODE} AS package
+FROM base AS package
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY . ./
 RUN npm pack && tar -xzf strongroom-*.tgz
 
-FROM ${NODE} AS dependencies
+FROM base AS dependencies
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 # The optional packages are Node itself, which the base has, and what the driver of PostgreSQL needs at Cloudflare.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
-FROM ${NODE}
+FROM base
 # What only installs packages is not needed to run one.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack && \
     install -d -m 0700 -o 10001 -g 10001 /var/lib/strongroom

@@ -67,6 +67,7 @@ export async function findErasure(
     after: undefined,
     skip: 0,
     limit: 1,
+    index: { keyring: tenant.keyring, now },
     isOwn: (block) => isOwnBlock(tenant, block),
     where: (one) => removalIn(one) !== undefined,
   });

@@ -16,6 +16,7 @@ import { disclosureOf, type Shown, type Through } from '../store/log-chain/discl
 import type { PlacedEntry } from '../store/log-chain/entries.ts';
 import { type BlockPosition, type BlockSearch, blocksMatching } from '../store/queries/logs.ts';
 import type { Store } from '../store/store.ts';
+import { type IndexUse, spansToSearch } from './search-index/spans.ts';
 
 /** The place of an entry in the list: newest first, ties by stream and position. */
 export type LogPosition = readonly [at: Instant, stream: string, seq: number];
@@ -36,6 +37,8 @@ export interface LogFilter {
   readonly container?: string | undefined;
   /** Without the mark of a bulk request. */
   readonly trace_id?: string | undefined;
+  /** By which a search finds the blocks to read. If absent, it goes through the terms of all blocks. */
+  readonly index?: IndexUse | undefined;
   /** Inclusive. */
   readonly oldest: Instant;
   /** Exclusive. */
@@ -80,31 +83,42 @@ export async function findLogs(
   let found: PlacedEntry[] = [];
   /** Newest first, and no more of them than the list can still have. */
   let pending: PlacedEntry[] = [];
-  const { isOwn = () => true } = search;
+  const { isOwn = () => true, index } = search;
+  const spans = isFiltered && index ? spansToSearch(store, range, index) : [range];
   let { skip } = search;
-  let after: BlockPosition | undefined;
-  for (let limit = blocksFirst; ; ) {
-    const blocks = await read(blocksMatching({ ...range, after, limit }));
-    after = blocks.at(-1);
-    const isEnd = after === undefined || blocks.length < limit;
-    const settledAfter = isEnd || after === undefined ? -1 : after.last_at;
-    let decoded = 0;
-    for (const block of blocks) {
-      const entries = isOwn(block) ? entriesOf(block) : [];
-      decoded += entries.length;
-      pending.push(...entries.filter((entry) => matches(entry, search)));
-      await pause();
-    }
+  const settle = (settledAfter: number) => {
     pending.sort(newestFirst);
     const waiting = pending.findIndex((entry) => entry.created_at <= settledAfter);
     const settled = pending.splice(0, waiting === -1 ? pending.length : waiting);
     found = found.concat(settled.slice(skip));
     skip = Math.max(0, skip - settled.length);
-    if (isEnd || found.length >= search.limit) return found.slice(0, search.limit);
-    pending = pending.slice(0, skip + search.limit - found.length);
-    limit = Math.floor((entriesPerPage * blocks.length) / decoded);
-    limit = Math.min(Math.max(limit, 1), blocksMax);
+    pending = pending.slice(0, skip + Math.max(0, search.limit - found.length));
+    return found.length >= search.limit;
+  };
+  let limit = blocksFirst;
+  for await (const span of spans) {
+    let after: BlockPosition | undefined;
+    for (let isEnd = false; !isEnd; ) {
+      const blocks = await read(blocksMatching({ ...range, ...span, after, limit }));
+      after = blocks.at(-1);
+      isEnd = after === undefined || blocks.length < limit;
+      let decoded = 0;
+      for (const block of blocks) {
+        const entries = isOwn(block) ? entriesOf(block) : [];
+        decoded += entries.length;
+        pending.push(...entries.filter((entry) => matches(entry, search)));
+        await pause();
+      }
+      if (settle(isEnd || after === undefined ? span.from - 1 : after.last_at)) {
+        return found.slice(0, search.limit);
+      }
+      if (decoded === 0) continue;
+      limit = Math.floor((entriesPerPage * blocks.length) / decoded);
+      limit = Math.min(Math.max(limit, 1), blocksMax);
+    }
   }
+  settle(-1);
+  return found.slice(0, search.limit);
 }
 
 type BlockRange = Omit<BlockSearch, 'after' | 'limit'>;

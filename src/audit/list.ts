@@ -88,7 +88,8 @@ export function listLogs(tools: LogReading, caller: Caller, query: LogQuery): De
     const oldest = parseInstant(Math.max(from ?? 0, oldestReadable(tenant, now)));
     const after = cursor ?? (page && page > 1 ? await pageEnds.get(pageKey(page)) : undefined);
     const skip = after || page === undefined ? 0 : (page - 1) * size;
-    const filter = { ...wanted, tenant: tenant.id, oldest, until };
+    const index = { keyring: tenant.keyring, now };
+    const filter = { ...wanted, tenant: tenant.id, oldest, until, index };
     const entries = await findLogs(store, { ...filter, after, skip, limit: size + 1 });
     const listed = entries.slice(0, size);
     const last = listed.at(-1);

@@ -15,6 +15,7 @@ import type { Row } from '../store/tables.ts';
 import { streamsOf } from './checkpoints.ts';
 import { oldestReadable } from './list.ts';
 import { isOwnBlock } from './proving.ts';
+import { removeOldChapters } from './search-index/build.ts';
 import {
   isOwn,
   type LogRemoval,
@@ -54,6 +55,7 @@ export async function removeExpiredLogs(
     const tenant = await tenants.find(id);
     if (!tenant) return;
     const trimmed = await trimTenant(tools, tenant, stopping);
+    await removeOldChapters(tools, tenant, oldestReadable(tenant, clock.now()));
     removed += trimmed.removed;
     broken.push(...trimmed.broken);
     if (!stopping.aborted) await postpone(tools, tenant);

@@ -244,11 +244,12 @@ export interface LogSpan {
   readonly tenant: TenantId;
   readonly oldest: Instant;
   readonly until?: Instant | undefined;
+  readonly index?: LogFilter['index'];
 }
 
 /** A filter that names nothing but the span. */
-function spanFilter({ tenant, oldest, until }: LogSpan): LogFilter {
-  return { tenant, oldest, until, entity_type: undefined, entity_id: undefined };
+function spanFilter({ tenant, oldest, until, index }: LogSpan): LogFilter {
+  return { tenant, oldest, until, index, entity_type: undefined, entity_id: undefined };
 }
 
 /** What was done with a key itself, and by each session that it opened or authorized in that time. */

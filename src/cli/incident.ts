@@ -20,7 +20,8 @@ export const incidentCommand: Command = {
       const now = vault.clock.now();
       const { oldest } = spanOf(flags, now);
       const { tenant } = operator;
-      const incident = await incidentOf(vault.store, { tenant: tenant.id, oldest }, key);
+      const index = { keyring: tenant.keyring, now };
+      const incident = await incidentOf(vault.store, { tenant: tenant.id, oldest, index }, key);
       const report = { tenant: tenant.id, key, since: oldest, now };
       terminal.stdout.write(
         flags['json'] === true

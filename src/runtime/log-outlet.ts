@@ -81,11 +81,11 @@ function pushing(place: PushedPlace, config: Config, { metrics, log, clock }: Ou
     take: (entries: readonly ChainedEntry[]) => push?.take(entries),
     failingSince: () => push?.failingSince(),
     open: (vault: Vault) => {
-      const { store, random } = vault;
+      const { store, random, tenants } = vault;
       const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
       const holder = newUuid(random);
       push = startLogPush({
-        ...{ store, clock },
+        ...{ store, clock, tenants },
         receiver: receiverAt(place, config, vault),
         // The embedded engine has one server.
         abandonedMs: config.databaseUrl === undefined ? 0 : abandonedMs,

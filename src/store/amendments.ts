@@ -17,7 +17,7 @@ const amendments = {
   event_sequences: { set: ['last', 'ended_at'], was: ['last'] },
   deliveries: { set: ['state', 'due_at', 'attempts'], was: ['state', 'due_at'] },
   leases: { set: ['holder', 'until'], was: ['holder', 'until'] },
-  log_pushes: { set: ['seq'], was: ['seq'] },
+  log_pushes: { set: ['seq', 'proof'], was: ['seq'] },
   stored_bytes: { set: ['bytes'], was: ['bytes'] },
   vault_keys: { set: ['private_key'], was: ['private_key'] },
   key_rotations: {

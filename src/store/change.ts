@@ -67,6 +67,7 @@ export type BookkeptTable =
   | 'alert_marks'
   | 'due_work'
   | 'fingerprint_claims'
+  | 'log_index'
   | 'webhook_failures';
 
 /** Also the id that the log uses, where the key of the row is another; for a token, what its erasure receipt needs. */

@@ -80,6 +80,7 @@ const inserted: { readonly [T in Table]: NeedsRoom } = {
     goesOn: 'It has one row for each stream of the log, which is pushed at all times.',
   },
   activity: own,
+  log_index: { goesOn: 'It has a twentieth of the bytes of the log, and grows with it.' },
   alert_marks: { goesOn: 'An alert must not wait for room, and a key has 200 at most.' },
 };
 

@@ -1,7 +1,7 @@
 /** The tables of the log: its blocks, what was signed of them, and what was removed. */
 import type { Instant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
-import { integer, optional, type TableSpec, text } from './columns.ts';
+import { bytes, integer, optional, proof, type TableSpec, tenant, text } from './columns.ts';
 
 export const logTables = {
   /** Blocks of log entries: see `store/log-chain/block.ts`. */
@@ -63,6 +63,22 @@ export const logTables = {
       stream_id: text(),
       /** Of the last entry that was pushed. */
       seq: integer(),
+      /** Null of a tenant without keys, and in rows of servers that proved none. */
+      proof: optional(proof()),
+    },
+  },
+  /** The search index of the log: see `store/log-chain/postings.ts`. */
+  log_index: {
+    key: ['tenant_id', 'slot', 'until'],
+    unique: {},
+    columns: {
+      tenant_id: tenant(),
+      slot: integer(),
+      /** It covers the blocks that end after `since`, and no later than this. */
+      until: integer<Instant>(),
+      since: integer<Instant>(),
+      postings: bytes(),
+      proof: proof(),
     },
   },
   /** What alerts have to remember: honey tokens, and the addresses from which keys were used. */

@@ -173,6 +173,33 @@ onBothEngines('the push of the log', (engine) => {
     assert.ok(again.length < 30, `${again.length} entries came again`);
   });
 
+  test('a place that was moved outside the vault hides nothing from the collector', async (t) => {
+    const place = await engine.place(t);
+    const destination = await startDestination(t);
+    const collected = new Collected();
+    const accept: Parameters<Destination['behave']>[0] = async (exchange) => {
+      collected.add(entriesIn((await exchange.received).body.toString()));
+      return answer(200)(exchange);
+    };
+    destination.behave(accept);
+    const environment = environmentOf(
+      place,
+      pushingTo(t, `${destination.url}/log`, destination.authority),
+    );
+    const first = await spawnVault(t, environment);
+    await createApplication(first.url);
+    await collected.untilAll(place);
+    const pushed = () => engine.run(place, 'select * from log_pushes');
+    await until(async () => (await pushed()).length > 0);
+    destination.behave(answer(500));
+    await createApplication(first.url);
+    await first.kill();
+    await engine.run(place, 'update log_pushes set seq = 1000000');
+    destination.behave(accept);
+    await spawnVault(t, environment);
+    await collected.untilAll(place);
+  });
+
   test('a collector that never responds holds up neither requests nor the stop', async (t) => {
     const destination = await startDestination(t);
     destination.behave(hang);

@@ -69,6 +69,7 @@ const withoutIds: readonly string[] = [
   'activity',
   'alert_marks',
   'log_pushes',
+  'log_index',
 ];
 
 interface Victim {

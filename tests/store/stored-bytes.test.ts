@@ -213,6 +213,7 @@ onBothEngines('stored bytes', (engine) => {
       'alter table applications drop column egress_budget',
       'alter table tenants drop column away_until',
       ...[
+        'log_index',
         'log_pushes',
         'activity',
         'alert_marks',

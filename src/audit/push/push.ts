@@ -6,7 +6,9 @@
 import { type Clock, type Instant, second } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import { createGrowingPause } from '../../base/pauses.ts';
+import { proveRow, rowProven } from '../../keys/row-proof.ts';
 import type { Leases } from '../../queue/leases.ts';
+import type { Tenants } from '../../rules/tenant.ts';
 import type { ChainedEntry } from '../../store/log-chain/entries.ts';
 import { dueWork } from '../../store/queries/due-tenants.ts';
 import { pushedPlaces } from '../../store/queries/log-pushes.ts';
@@ -49,6 +51,8 @@ export interface LogPush {
 
 export interface LogPushTools {
   readonly store: Store;
+  /** Whose keys prove how far each stream was pushed. */
+  readonly tenants: Pick<Tenants, 'find'>;
   readonly clock: Clock;
   readonly receiver: Receiver;
   /** A stream to which nobody has written for so long has no server that pushes it. */
@@ -127,18 +131,18 @@ export function startLogPush(tools: LogPushTools): LogPush {
   async function look(tenant: TenantId): Promise<void> {
     const now = clock.now();
     toLookAt.delete(tenant);
-    const pushed = await store.select(pushedPlaces(tenant));
-    const places = new Map(pushed.map((row) => [row.stream_id, row]));
+    const places = await placesOf(tools, tenant);
     const abandoned: string[] = [];
     for await (const { stream_id, last_seq, last_at } of streamsOf(tenant)) {
-      const seq = places.get(stream_id)?.seq ?? 0;
+      const seq = places.get(stream_id)?.after ?? 0;
       places.delete(stream_id);
       if (last_seq <= seq) continue;
       if (now - last_at >= abandonedMs) abandoned.push(stream_id);
       else toLookAt.set(tenant, now + abandonedMs);
     }
     // Retention has removed these streams.
-    if (places.size > 0) await store.record({ remove: { log_pushes: [...places.values()] } });
+    if (places.size > 0)
+      await store.record({ remove: { log_pushes: [...places.values()].map(({ row }) => row) } });
     if (abandoned.length === 0) return;
     if (await leases.hold(tenant)) for (const stream of abandoned) note(tenant, stream);
     else toLookAt.set(tenant, now + lookMs);
@@ -180,10 +184,9 @@ export function startLogPush(tools: LogPushTools): LogPush {
   }
 
   async function fillWith(batch: PushBatch, tenant: TenantId, streams: Streams): Promise<void> {
-    const places = await store.select(pushedPlaces(tenant));
+    const places = await placesOf(tools, tenant);
     for (const stream of [...streams]) {
-      const before = places.find(({ stream_id }) => stream_id === stream)?.seq;
-      await fillFrom(batch, { tenant, stream, before });
+      await fillFrom(batch, { tenant, stream, place: places.get(stream) });
       if (isFull(batch)) return;
       streams.delete(stream);
     }
@@ -191,9 +194,10 @@ export function startLogPush(tools: LogPushTools): LogPush {
 
   async function fillFrom(
     batch: PushBatch,
-    { tenant, stream, before }: { tenant: TenantId; stream: string; before: number | undefined },
+    { tenant, stream, place }: { tenant: TenantId; stream: string; place: Place | undefined },
   ): Promise<void> {
-    let after = before ?? 0;
+    const begin = place?.after ?? 0;
+    let after = begin;
     for (;;) {
       const { entries, last } = await readStream(store, { tenant, stream_id: stream, after });
       for (const entry of entries) {
@@ -209,8 +213,9 @@ export function startLogPush(tools: LogPushTools): LogPush {
         break;
       }
     }
-    if (after === (before ?? 0)) return;
-    batch.places.push({ row: { tenant_id: tenant, stream_id: stream, seq: after }, before });
+    if (after === begin) return;
+    const row = { tenant_id: tenant, stream_id: stream, seq: after };
+    batch.places.push({ row: await provenPlace(tools, row), before: place?.row.seq });
     batch.streams.push({ tenant, stream });
   }
 
@@ -301,6 +306,45 @@ export function startLogPush(tools: LogPushTools): LogPush {
       await leases.release().catch(onFailure);
     },
   };
+}
+
+/** How far a stream was pushed: its row, and the last entry of which that is certain. */
+interface Place {
+  readonly row: Row<'log_pushes'>;
+  readonly after: number;
+}
+
+/**
+ * A place that was altered outside the vault could hide entries from the collector, so its stream is pushed from the
+ * beginning. An old place that was put back only repeats entries.
+ */
+async function placesOf(
+  { store, tenants }: Pick<LogPushTools, 'store' | 'tenants'>,
+  tenant: TenantId,
+): Promise<Map<string, Place>> {
+  const rows = await store.select(pushedPlaces(tenant));
+  // A deleted tenant has no keys. What it may still log is its deletion.
+  const keyring = rows.length > 0 ? (await tenants.find(tenant))?.keyring : undefined;
+  const isOwn = (row: Row<'log_pushes'>) =>
+    keyring === undefined ||
+    (row.proof !== null && rowProven(keyring, { table, row: textOf(row), proof: row.proof }));
+  return new Map(
+    rows.map((row) => [row.stream_id, { row, after: isOwn(row) ? row.seq : 0 }] as const),
+  );
+}
+
+async function provenPlace(
+  { tenants }: Pick<LogPushTools, 'tenants'>,
+  row: Omit<Row<'log_pushes'>, 'proof'>,
+): Promise<Row<'log_pushes'>> {
+  const tenant = await tenants.find(row.tenant_id);
+  return { ...row, proof: tenant ? proveRow(tenant.keyring, table, textOf(row)) : null };
+}
+
+const table = 'log_pushes';
+
+function textOf({ tenant_id, stream_id, seq }: Omit<Row<'log_pushes'>, 'proof'>): string {
+  return JSON.stringify([tenant_id, stream_id, seq]);
 }
 
 /** Rejects when the signal is aborted: a stop does not wait for a collector that does not respond. */

@@ -3,7 +3,7 @@ import type { LogFilter } from '../../audit/find.ts';
 import { day, hour, type Instant, minute, parseInstant, second } from '../../base/clock.ts';
 import { containerForm, parseContainer } from '../../base/container.ts';
 import { parseExpiry } from '../../base/dates.ts';
-import type { TenantId } from '../../base/ids.ts';
+import type { TenantKeys } from '../../rules/tenant.ts';
 import { shownWords, throughWords } from '../../store/log-chain/disclosure.ts';
 import { type Flag, type Flags, UsageError } from '../terminal/command.ts';
 import { optionalText } from './place.ts';
@@ -40,13 +40,14 @@ export const spanFlags = {
 export const filterFlags = { ...factFlags, ...spanFlags };
 
 /** @throws UsageError for a word that no entry can have. */
-export function filterOf(flags: Flags, tenant: TenantId, now: Instant): LogFilter {
+export function filterOf(flags: Flags, { id, keyring }: TenantKeys, now: Instant): LogFilter {
   const text = (name: keyof typeof factFlags) => optionalText(flags, name);
   const container = text('container');
   const place = container === undefined ? undefined : parseContainer(container);
   if (container !== undefined && !place) throw new UsageError(`--container ${containerForm}`);
   return {
-    tenant,
+    tenant: id,
+    index: { keyring, now },
     actor_id: text('actor-id'),
     key_id: text('key-id'),
     session_id: text('session-id'),

@@ -42,7 +42,7 @@ export const logsList: Command = {
   run: (flags, terminal) => {
     const limit = limitOf(flags);
     return withLog(terminal, flags, async ({ vault, operator }) => {
-      const filter = filterOf(flags, operator.tenant.id, vault.clock.now());
+      const filter = filterOf(flags, operator.tenant, vault.clock.now());
       const rows: PlacedEntry[] = [];
       for await (const entry of allLogs(vault.store, filter)) {
         if (rows.length >= limit) break;
@@ -107,7 +107,7 @@ export const logsFollow: Command = {
     const length = followedMs(flags);
     return withLog(terminal, flags, async ({ vault, operator }) => {
       const begun = vault.clock.now();
-      const filter = filterOf(flags, operator.tenant.id, begun);
+      const filter = filterOf(flags, operator.tenant, begun);
       const since = optionalText(flags, 'since') === undefined ? begun : filter.oldest;
       const seen = new Map<string, Instant>();
       for (const endsAt = Date.now() + length; ; ) {
@@ -163,7 +163,9 @@ export function withLog(
 
 function filterIn(flags: Flags, { clock }: Vault, { tenant }: Operator): LogFilter {
   const nothing = { entity_type: undefined, entity_id: undefined };
-  return { tenant: tenant.id, ...nothing, ...spanOf(flags, clock.now()) };
+  const now = clock.now();
+  const index = { keyring: tenant.keyring, now };
+  return { tenant: tenant.id, ...nothing, ...spanOf(flags, now), index };
 }
 
 function limitOf(flags: Flags): number {

@@ -11,6 +11,7 @@ import { hour, minute } from '../../base/clock.ts';
 import type { WaitingRuns } from '../../reactors/calls/waiting-runs.ts';
 import { expiringJobs } from './expire.ts';
 import { followRootKey, type RootKeyTools } from './follow-root-key.ts';
+import { indexLogs } from './index-logs.ts';
 import { removeTenants } from './purge.ts';
 import { type RecountTools, recountBytes } from './recount-bytes.ts';
 import { removeEvents } from './remove-events.ts';
@@ -51,6 +52,7 @@ export function jobsOf(
     },
     signUnnotedLogs(tools),
     ...('activity' in tools ? [recordingActivity(tools)] : []),
+    indexLogs(tools),
     {
       name: 'remove old logs',
       everyMs: hour,

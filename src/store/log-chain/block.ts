@@ -106,7 +106,7 @@ export function tracePart(traceId: string): string {
   return end === -1 ? traceId : traceId.slice(0, end);
 }
 
-const termCharacters = 4;
+export const termCharacters = 4;
 
 /** FNV-1a begins with the first. Another beginning makes other terms of the same text. */
 const bases = {
@@ -124,6 +124,11 @@ const bases = {
 } as const;
 const fnvPrime = 0x01000193;
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** By the code of the digit. */
+const bitsOf = Uint8Array.from({ length: 128 }, (_, code) =>
+  Math.max(0, digits.indexOf(String.fromCharCode(code))),
+);
 
 /** The facts by which entries are found. */
 export type SearchedFact = keyof typeof bases;
@@ -147,6 +152,15 @@ export function termOf(fact: SearchedFact, text: string): string {
   }
   const folded = hash ^ (hash >>> 24);
   return digitAt(folded >>> 18) + digitAt(folded >>> 12) + digitAt(folded >>> 6) + digitAt(folded);
+}
+
+/** The 24 bits of a term. */
+export function termNumber(term: string): number {
+  let number = 0;
+  for (let at = 0; at < termCharacters; at++) {
+    number = (number << 6) | (bitsOf[term.charCodeAt(at)] ?? 0);
+  }
+  return number;
 }
 
 function digitAt(bits: number): string {

@@ -24,6 +24,7 @@ import { signInMethods } from './0016-sign-in-methods.ts';
 import { logPushes } from './0017-log-pushes.ts';
 import { linkMakers } from './0018-link-makers.ts';
 import { activity } from './0019-activity.ts';
+import { logIndex } from './0020-log-index.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -57,6 +58,7 @@ export const released: readonly Migration[] = [
   { statements: logPushes, oldestServer: 1 },
   { statements: linkMakers, oldestServer: 1 },
   { statements: activity, oldestServer: 1 },
+  { statements: logIndex, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

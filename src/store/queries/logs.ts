@@ -22,6 +22,8 @@ export interface BlockSearch {
   readonly terms: readonly string[];
   /** These as well, unless an earlier release wrote the block, which has no such terms. */
   readonly laterTerms: readonly string[];
+  /** Blocks that end at one of these instants; absent if any will do. */
+  readonly ends?: readonly Instant[] | undefined;
   /** Continues after this block. */
   readonly after: BlockPosition | undefined;
   readonly limit: number;
@@ -57,7 +59,7 @@ export function alteredBlocks(tenant: TenantId, limit: number): Query<AlteredBlo
 
 /** Newest first, by when they end. */
 export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
-  const { tenant, from, to, endBy, terms, laterTerms, after, limit } = search;
+  const { tenant, from, to, endBy, terms, laterTerms, ends, after, limit } = search;
   return (db) => {
     let select = db
       .selectFrom('logs')
@@ -71,6 +73,7 @@ export function blocksMatching(search: BlockSearch): Query<Row<'logs'>> {
       .limit(limit);
     if (endBy !== undefined) select = select.where('last_at', '<=', endBy);
     if (to !== undefined) select = select.where('first_at', '<=', to);
+    if (ends !== undefined) select = select.where('last_at', 'in', ends);
     // No percent sign is in a term. An underscore, which stands for any character, finds more, and so does
     // the engine that takes no notice of case: what is found is looked through anyway.
     for (const term of terms) select = select.where('entities', 'like', `%${term}%`);
