@@ -38,13 +38,55 @@ export function makeRelease({ directory, key }: Release): readonly string[] {
     execFileSync('npm', words, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 });
   npm('pack', '--pack-destination', directory);
   const materials = `${name}-${version}.cdx.json`;
-  const bill = npm('sbom', '--sbom-format=cyclonedx', '--omit=dev', '--package-lock-only');
-  writeFileSync(join(directory, materials), bill);
+  const bill = JSON.parse(npm('sbom', '--sbom-format=cyclonedx', '--package-lock-only'));
+  writeFileSync(join(directory, materials), `${JSON.stringify(installedOf(bill), null, 2)}\n`);
   const files = readdirSync(directory).sort();
   const sums = files.map((file) => `${sha256Of(join(directory, file))}  ${file}\n`).join('');
   writeFileSync(join(directory, 'SHA256SUMS'), sums);
   writeFileSync(join(directory, 'SHA256SUMS.sig'), signature(sums, key));
   return [...files, 'SHA256SUMS', 'SHA256SUMS.sig'];
+}
+
+interface Bill {
+  readonly components: readonly {
+    readonly 'bom-ref': string;
+    readonly scope?: string | undefined;
+    readonly properties?: readonly object[];
+  }[];
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
+}
+
+/**
+ * What an installation brings, by the lock file. With `--omit=dev`, npm 11 leaves out what development packages need
+ * too, and it takes a package for one of them if any copy of its version is.
+ */
+function installedOf({ components, dependencies, ...bill }: Bill): Bill {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const installed = new Map([[`${name}@${version}`, 'required']]);
+  for (const [path, one] of Object.entries<LockedPackage>(packages)) {
+    const [, called] = /^node_modules\/(?:.*\/node_modules\/)?(.+)$/.exec(path) ?? [];
+    if (!called || one.dev || one.devOptional) continue;
+    installed.set(`${called}@${one.version}`, one.optional ? 'optional' : 'required');
+  }
+  return {
+    ...bill,
+    components: components
+      .filter((one) => installed.has(one['bom-ref']))
+      .map((one) => ({ ...one, scope: installed.get(one['bom-ref']), properties: [] })),
+    dependencies: dependencies
+      .filter(({ ref }) => installed.has(ref))
+      .map(({ ref, dependsOn }) => ({
+        ref,
+        dependsOn: dependsOn.filter((on) => installed.has(on)),
+      })),
+  };
+}
+
+interface LockedPackage {
+  readonly version: string;
+  readonly optional?: boolean;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
 }
 
 /** Verified at once: a key that cannot do that would be found out by those who download. */

@@ -33,6 +33,8 @@ test('its checksums are those of its files, its signature is that of the key, an
     [one.group, one.name].filter(Boolean).join('/'),
   );
   for (const name of Object.keys(dependencies)) assert.ok(listed.includes(name), name);
+  const record = readFileSync(join(root, 'docs/adr/0001-runtime-dependencies.md'), 'utf8');
+  assert.ok(record.includes(`the whole installation is ${listed.length} packages`));
 });
 
 test('a directory that has files already stays as it is', (t) => {
