@@ -93,7 +93,7 @@ onBothEngines('an identity provider in a browser', (engine) => {
 
   test('a person signs in, lands on the page of the address, confirms in a window, and signs out of both', async () => {
     const { context, page, complaints } = await newPage('ada', ['leads']);
-    await page.goto(`${publicOrigin}/console/applications?q=test`);
+    await page.goto(`${publicOrigin}/console/applications?q=test&tenant=${tenant.id}`);
     await button(page, signInButton).waitFor();
     assert.deepEqual(await violationsOn(page), []);
     await button(page, signInButton).click();
@@ -112,7 +112,13 @@ onBothEngines('an identity provider in a browser', (engine) => {
     await form.getByRole('button', { name: 'Create', exact: true }).click();
     const opening = context.waitForEvent('page');
     await button(page, 'Confirm with Example Inc.').click();
-    await button(await opening, 'Let ada in').click();
+    const confirming = await opening;
+    provider.people.set('somebody-else', { name: 'Eve', groups: ['leads'] });
+    provider.present = 'somebody-else';
+    await button(confirming, 'Let somebody-else in').click();
+    await confirming.getByRole('link', { name: 'Try again' }).click();
+    provider.present = 'ada';
+    await button(confirming, 'Let ada in').click();
     await page.getByTestId('secret').waitFor();
     const list = await tenant.send('GET', '/applications', { key: tenant.managementKey });
     assert.ok(list.body.data.some(({ name }: { name: string }) => name === 'Typed before'));

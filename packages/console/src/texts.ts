@@ -109,6 +109,7 @@ export const t = {
     confirmed: 'Confirmed',
     close: 'You can close this window, and go on where you were.',
     back: 'Back to the console',
+    again: 'Try again',
     confirm: (name: string) => `Confirm with ${name}`,
     text: (name: string) =>
       'Revealing a value, making a key, and changing who may do what need a proof of the last ' +

@@ -4,7 +4,7 @@
  */
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client';
 import { type Clock, hour, type Instant, parseInstant, second } from '../../base/clock.ts';
-import { reasonOf, VaultError } from '../../base/errors.ts';
+import { reasonOf, systemCodeOf, VaultError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { isLoopback } from '../../base/network.ts';
 import type { Random } from '../../base/random.ts';
@@ -293,16 +293,31 @@ async function refusing<T>(watched: WatchedCalls, verify: () => Promise<T>): Pro
     if (watched.failure) throw unreachable(watched.failure);
     throw new VaultError('unauthenticated', {
       public: 'The sign-in with the identity provider was not accepted. Try again.',
-      internal: `a sign-in with the identity provider was refused: ${reasonOf(error)}`,
+      internal: `a sign-in with the identity provider was refused: ${whyRefused(error)}`,
       cause: error,
     });
   }
 }
 
+/** An error of the standard, such as `invalid_client`. */
+const standardError = /^[a-z_]{1,60}$/;
+
+/** For the operator: without anything that a token holds. */
+export function whyRefused(error: unknown): string {
+  if (!(error instanceof Error)) return reasonOf(error);
+  const { cause, name, message } = error;
+  const outbound = [error, cause].find((one) => one instanceof OutboundError);
+  if (outbound) return outbound.message;
+  const said = 'error' in error ? String(error.error) : '';
+  if (standardError.test(said)) return `it says ${said}`;
+  // The library's messages are the same whatever the values are.
+  return name === 'ClientError' ? `${message} (${systemCodeOf(error)})` : reasonOf(error);
+}
+
 function unreachable(error: unknown): VaultError {
   return new VaultError('unavailable', {
     public: 'The identity provider cannot be used now. Try again later.',
-    internal: `the identity provider cannot be used: ${reasonOf(error)}`,
+    internal: `the identity provider cannot be used: ${whyRefused(error)}`,
     cause: error,
   });
 }

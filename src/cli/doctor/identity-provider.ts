@@ -1,7 +1,5 @@
 /** The identity provider: reached, and the one that the operator named. */
-import { createCalls, discover } from '../../access/people/identity-provider.ts';
-import { reasonOf } from '../../base/errors.ts';
-import { OutboundError } from '../../outbound/error.ts';
+import { createCalls, discover, whyRefused } from '../../access/people/identity-provider.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type Finding, reporter } from './finding.ts';
 
@@ -39,14 +37,9 @@ export async function checkIdentityProvider({
     const text = `the description of the identity provider has no ${missing.join(', ')}`;
     return [...findings, problem(text, advice)];
   } catch (error) {
-    return [...findings, problem(`the identity provider cannot be used: ${whyOf(error)}`, advice)];
+    return [
+      ...findings,
+      problem(`the identity provider cannot be used: ${whyRefused(error)}`, advice),
+    ];
   }
-}
-
-/** The library wraps what a call failed with. */
-function whyOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  if (cause instanceof OutboundError) return cause.message;
-  if (error instanceof OutboundError) return error.message;
-  return error instanceof Error && error.name === 'ClientError' ? error.message : reasonOf(error);
 }

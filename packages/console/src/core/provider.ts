@@ -3,8 +3,9 @@ import { send } from './sign-in-ways.ts';
 
 /** To where the provider sends people back. */
 const returnPath = '/console/oidc';
-/** The address of the window in which a person confirms. */
 const confirmQuery = '?again';
+/** The address of the window in which a person confirms. */
+export const confirmPath = returnPath + confirmQuery;
 
 /** Where it sent the person back, with what it says. It is taken out of the address at once, which a history keeps. */
 export const providerReturn = returnIn(location);
@@ -57,7 +58,7 @@ let waiting: BroadcastChannel | undefined;
  * browser opens none. Resolves when the person has confirmed there.
  */
 export function confirmInWindow(): Promise<void> {
-  window.open(returnPath + confirmQuery, '_blank', 'popup,width=520,height=680');
+  window.open(confirmPath, '_blank', 'popup,width=520,height=680');
   waiting?.close();
   const channel = new BroadcastChannel(channelName);
   waiting = channel;

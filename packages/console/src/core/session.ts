@@ -42,11 +42,16 @@ export const session = computed(() =>
 );
 
 /** Asks the vault who is signed in. */
+export async function whoIsSignedIn(): Promise<Session | undefined> {
+  const response = await fetch(sessionPath);
+  return response.ok ? response.json() : undefined;
+}
+
+/** Shows the page of whoever is signed in, or the sign-in page. */
 export async function refresh(): Promise<void> {
   try {
-    const response = await fetch(sessionPath);
-    if (response.ok) state.value = { kind: 'signed in', session: await response.json() };
-    else state.value = { kind: 'signed out' };
+    const found = await whoIsSignedIn();
+    state.value = found ? { kind: 'signed in', session: found } : { kind: 'signed out' };
   } catch {
     state.value = { kind: 'unreachable' };
   }

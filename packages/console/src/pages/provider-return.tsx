@@ -1,8 +1,8 @@
 /** Where the identity provider sends people back, and the window in which they confirm that it is them. */
 import { useEffect, useState } from 'preact/hooks';
-import { confirmAtProvider, endAtProvider, isConfirming } from '../core/provider.ts';
+import { confirmAtProvider, confirmPath, endAtProvider, isConfirming } from '../core/provider.ts';
 import { navigate } from '../core/router.ts';
-import { refresh } from '../core/session.ts';
+import { refresh, whoIsSignedIn } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { ErrorNote, useAction } from '../ui/basics.tsx';
 import { Logo } from '../ui/icons.tsx';
@@ -16,6 +16,7 @@ let isBegun = false;
 
 export function ProviderReturn({ response }: { readonly response: string }) {
   const [isConfirmed, setConfirmed] = useState(false);
+  const [isSignedIn, setSignedIn] = useState(false);
   const { error, run } = useAction();
   useEffect(() => {
     document.title = `${t.gate.signIn} · Strongroom`;
@@ -23,7 +24,10 @@ export function ProviderReturn({ response }: { readonly response: string }) {
     isBegun = true;
     void run(async () => {
       if (isConfirming()) return confirmAtProvider();
-      const { page, again } = await endAtProvider(response);
+      const { page, again } = await endAtProvider(response).catch(async (failure) => {
+        setSignedIn((await whoIsSignedIn()) !== undefined);
+        throw failure;
+      });
       if (!again) {
         navigate(page, { replace: true });
         return refresh();
@@ -39,8 +43,8 @@ export function ProviderReturn({ response }: { readonly response: string }) {
       <ErrorNote error={error} />
       {error !== undefined && (
         <p>
-          <a class="button" href="/console" target="_self">
-            {t.provider.back}
+          <a class="button" href={isSignedIn ? confirmPath : '/console'} target="_self">
+            {isSignedIn ? t.provider.again : t.provider.back}
           </a>
         </p>
       )}
