@@ -15,6 +15,7 @@ import type { Operator } from '../rules/caller.ts';
 import { perform } from '../rules/operation.ts';
 import type { Config } from '../runtime/config/config.ts';
 import type { Vault } from '../runtime/open-vault.ts';
+import { browserUrl } from './browser-url.ts';
 import {
   type Command,
   type Flags,
@@ -43,7 +44,7 @@ export const personLink: Command = {
       const operator = await operatorOf(vault, flags);
       const { person } = flags;
       const link = await newLink(vault, operator, typeof person === 'string' ? person : undefined);
-      const url = `${consoleUrl(config, config.port)}#${link.code}`;
+      const url = `${await consoleUrl(config, config.port)}#${link.code}`;
       print(terminal, flags, {
         json: { url, person_id: link.person_id, expires_at: link.expires_at },
         line: `Open ${url}\nIt works once, within ${linkLifeMs / minute} minutes.`,
@@ -73,9 +74,10 @@ export async function newLink(
 }
 
 /** Where people open the console. */
-function consoleUrl({ publicUrl, host, tls }: Config, port: number): string {
+async function consoleUrl({ publicUrl, host, tls }: Config, port: number): Promise<string> {
   const name = host.includes(':') ? `[${host}]` : host;
-  return `${publicUrl ?? `${tls ? 'https' : 'http'}://${name}:${port}`}/console`;
+  const own = `${tls ? 'https' : 'http'}://${name}:${port}`;
+  return `${publicUrl ?? (await browserUrl(own))}/console`;
 }
 
 export const personAdd: Command = {

@@ -9,6 +9,7 @@ import { findIsolation } from '../reactors/sandbox/probe.ts';
 import { type Config, readConfig, readReloadable } from '../runtime/config/config.ts';
 import type { Process } from '../runtime/process.ts';
 import type { Running } from '../runtime/serve.ts';
+import { browserUrl } from './browser-url.ts';
 import { followSignals } from './lifetime.ts';
 import { followedBy, type ServiceNotifications } from './service-manager.ts';
 import type { Command } from './terminal/command.ts';
@@ -138,7 +139,7 @@ async function showFirstLink(terminal: Terminal, config: Config, running: Runnin
   if (bootstrapped === undefined || !config.console || !isLocalUrl(url)) return;
   const { newLink } = await import('./person.ts');
   const { code } = await newLink(vault, { tenant: bootstrapped.tenant, application: null });
-  say(terminal, `Open ${url}/console#${code}`);
+  say(terminal, `Open ${await browserUrl(url)}/console#${code}`);
 }
 
 function isLocalUrl(url: string): boolean {

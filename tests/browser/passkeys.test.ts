@@ -1,13 +1,34 @@
 /** Signing in to the console by passkeys, in a browser with an authenticator. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { Browser, BrowserContext } from 'playwright-core';
 import { presenceMs } from '../../src/access/console-sessions.ts';
+import { browserUrl } from '../../src/cli/browser-url.ts';
 import { withoutBrowser } from '../support/browser.ts';
-import { administratorCode, button, newWatchedPage } from '../support/console-pages.ts';
+import { administratorCode, button, consoleOf, newWatchedPage } from '../support/console-pages.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { publicOrigin, startPublicBrowser } from '../support/public-front.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+
+async function addAuthenticator(
+  context: BrowserContext,
+  page: Awaited<ReturnType<BrowserContext['newPage']>>,
+): Promise<void> {
+  const session = await context.newCDPSession(page);
+  await session.send('WebAuthn.enable');
+  await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  });
+}
 
 onBothEngines('passkeys in a browser', (engine) => {
   if (withoutBrowser) {
@@ -36,24 +57,6 @@ onBothEngines('passkeys in a browser', (engine) => {
     const { page, complaints } = await newWatchedPage(context);
     await addAuthenticator(context, page);
     return { tenant, context, page, complaints };
-  }
-
-  async function addAuthenticator(
-    context: BrowserContext,
-    page: Awaited<ReturnType<BrowserContext['newPage']>>,
-  ): Promise<void> {
-    const session = await context.newCDPSession(page);
-    await session.send('WebAuthn.enable');
-    await session.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'internal',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-        automaticPresenceSimulation: true,
-      },
-    });
   }
 
   test('away from the vault, a link adds the first passkey, which signs in from then on', async () => {
@@ -113,5 +116,51 @@ onBothEngines('passkeys in a browser', (engine) => {
     const names = list.body.data.map(({ name }: { name: string }) => name);
     assert.ok(names.includes('Typed before'));
     assert.deepEqual(complaints, []);
+  });
+});
+
+onBothEngines('passkeys on the machine of the vault', (engine) => {
+  if (withoutBrowser) {
+    test('passkeys at localhost', { skip: withoutBrowser }, () => undefined);
+    return;
+  }
+  const { browser, newTenant } = consoleOf(engine);
+
+  test('the address that the first start prints takes the link, and then passkeys', async () => {
+    const tenant = await newTenant();
+    const url = await browserUrl(tenant.vault.url);
+    assert.match(url, /^http:\/\/localhost:\d+$/);
+    const context = await browser().newContext();
+    const { page, complaints } = await newWatchedPage(context);
+    await addAuthenticator(context, page);
+    await page.goto(`${url}/console#${await administratorCode(tenant)}`);
+    await page.getByRole('link', { name: /^Administrator/ }).click();
+    await button(page, 'Add passkey').click();
+    await page.getByRole('dialog').getByLabel('Name').fill('This machine');
+    await page.getByRole('dialog').getByRole('button', { name: 'Add passkey' }).click();
+    await page.getByRole('cell', { name: 'This machine' }).waitFor();
+    await button(page, 'Sign out').click();
+    await button(page, 'Sign in with a passkey').click();
+    await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Tokens' }).waitFor();
+    const sessions = await tenant.rows('console_sessions');
+    assert.deepEqual(
+      sessions.map(({ sign_in }) => sign_in),
+      ['passkey'],
+    );
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
+
+  test('no code goes to another server that the name may lead to', async (t) => {
+    const other = createServer((socket) => socket.destroy());
+    other.listen({ host: '::1', port: 0 });
+    await once(other, 'listening');
+    t.after(() => other.close());
+    const { port } = other.address() as AddressInfo;
+    assert.equal(await browserUrl(`http://127.0.0.1:${port}`), `http://127.0.0.1:${port}`);
+    assert.equal(await browserUrl(`http://[::1]:${port}`), `http://localhost:${port}`);
+    assert.equal(await browserUrl('https://127.0.0.1:8443'), 'https://127.0.0.1:8443');
+    assert.equal(await browserUrl('http://127.0.0.2:8080'), 'http://127.0.0.2:8080');
   });
 });

@@ -2,7 +2,7 @@
 import type { ComponentChild } from 'preact';
 import { providerReturn } from './core/provider.ts';
 import { place } from './core/router.ts';
-import { type Session, state } from './core/session.ts';
+import { type Session, session, state } from './core/session.ts';
 import { AccountPage } from './pages/account.tsx';
 import { ApplicationPage } from './pages/application.tsx';
 import { ApplicationsPage } from './pages/applications.tsx';
@@ -22,6 +22,7 @@ import { WebhookPage } from './pages/webhook.tsx';
 import { WebhooksPage } from './pages/webhooks.tsx';
 import { t } from './texts.ts';
 import { Empty, Page } from './ui/basics.tsx';
+import { Cover } from './ui/cover.tsx';
 import { PresenceDialog } from './ui/presence-dialog.tsx';
 import { Shell, Unreachable } from './ui/shell.tsx';
 import { Toasts } from './ui/toasts.tsx';
@@ -63,20 +64,31 @@ function CurrentPage({ session }: { readonly session: Session }) {
 }
 
 export function App() {
-  const current = state.value;
-  if (providerReturn !== undefined && current.kind === 'unknown') {
+  const { kind } = state.value;
+  const shown = session.value;
+  if (providerReturn !== undefined && kind === 'unknown') {
     return <ProviderReturn response={providerReturn} />;
   }
   return (
     <>
-      {current.kind === 'signed in' && (
-        <Shell session={current.session}>
-          <CurrentPage session={current.session} />
-        </Shell>
+      {shown && (
+        <div class={kind === 'signed in' ? undefined : 'covered'}>
+          <Shell session={shown}>
+            <CurrentPage session={shown} />
+          </Shell>
+        </div>
       )}
-      {current.kind === 'signed in' && <PresenceDialog />}
-      {current.kind === 'signed out' && <SignIn />}
-      {current.kind === 'unreachable' && <Unreachable />}
+      {kind === 'signed in' && <PresenceDialog />}
+      {kind === 'signed out' && (
+        <Cover isOverPage={shown !== undefined} note={t.kept.ended}>
+          <SignIn />
+        </Cover>
+      )}
+      {kind === 'unreachable' && (
+        <Cover isOverPage={shown !== undefined} note={t.kept.unreachable}>
+          <Unreachable />
+        </Cover>
+      )}
       <Toasts />
     </>
   );

@@ -20,6 +20,10 @@ export const t = {
   copy: 'Copy',
   copied: 'Copied',
   notCopied: 'The browser did not allow copying',
+  kept: {
+    ended: 'Your session has ended. Sign in again: what you typed is still there.',
+    unreachable: 'What you typed is still there.',
+  },
   saved: 'Saved',
   unreachable: 'The vault cannot be reached. What you typed is still here; try again.',
   typeName: (name: string) => `Type ${name} to confirm`,
@@ -303,8 +307,8 @@ export const t = {
   conflict: {
     title: 'Somebody else changed it',
     text:
-      'The application was saved by somebody else while you were editing. Choose which of the ' +
-      'two is to stay.',
+      'Somebody else saved it while you were editing. Choose which of the two is to stay. Marked ' +
+      'lines differ.',
     theirs: 'Saved meanwhile',
     mine: 'Yours, not saved',
     takeTheirs: 'Discard mine',

@@ -25,7 +25,9 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Loaded<T> {
     ask()
       .then(
         (data) => isCurrent && setShown({ key, data }),
-        (error: unknown) => isCurrent && setShown({ key, error }),
+        (error: unknown) =>
+          isCurrent &&
+          setShown((before) => ({ ...(before.key === key ? before : { key }), error })),
       )
       .finally(() => isCurrent && setLoading(false));
     return () => {

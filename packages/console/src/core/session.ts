@@ -3,6 +3,7 @@
 import { computed, signal } from '@preact/signals';
 import { AuthenticationError, type SignInMethod, Strongroom } from '@strongroom/client';
 
+import { forgetDrafts } from './drafts.ts';
 import { needsPresence, provePresence } from './presence.ts';
 
 /** An application as which the person may act. */
@@ -29,31 +30,41 @@ export interface Session {
 
 export type SessionState =
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'signed out'; readonly reason?: string }
-  | { readonly kind: 'unreachable' }
+  /** Of a session that has ended, the page stays under the sign-in: what was typed is not lost. */
+  | { readonly kind: 'signed out'; readonly before?: Session }
+  | { readonly kind: 'unreachable'; readonly before?: Session }
   | { readonly kind: 'signed in'; readonly session: Session };
 
 const sessionPath = '/console/session';
 
 export const state = signal<SessionState>({ kind: 'unknown' });
 
-export const session = computed(() =>
-  state.value.kind === 'signed in' ? state.value.session : undefined,
-);
+export const session = computed(() => sessionIn(state.value));
 
-/** Asks the vault who is signed in. */
+function sessionIn(one: SessionState): Session | undefined {
+  if (one.kind === 'signed in') return one.session;
+  return one.kind === 'unknown' ? undefined : one.before;
+}
+
+/** Asks the vault who is signed in. Rejects where it cannot say, as while it starts. */
 export async function whoIsSignedIn(): Promise<Session | undefined> {
   const response = await fetch(sessionPath);
+  if (response.status >= 500) throw new Error(response.statusText);
   return response.ok ? response.json() : undefined;
 }
 
 /** Shows the page of whoever is signed in, or the sign-in page. */
 export async function refresh(): Promise<void> {
+  const before = session.value;
+  const kept = before && { before };
   try {
     const found = await whoIsSignedIn();
-    state.value = found ? { kind: 'signed in', session: found } : { kind: 'signed out' };
+    // What another person typed is not theirs.
+    if (found && before && before.person.id !== found.person.id) location.reload();
+    else
+      state.value = found ? { kind: 'signed in', session: found } : { kind: 'signed out', ...kept };
   } catch {
-    state.value = { kind: 'unreachable' };
+    state.value = { kind: 'unreachable', ...kept };
   }
 }
 
@@ -71,6 +82,7 @@ export async function signIn(code: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   const response = await fetch(sessionPath, { method: 'DELETE' }).catch(() => undefined);
+  forgetDrafts();
   state.value = { kind: 'signed out' };
   // Whoever only left the vault would be signed in again by a click.
   if (response?.status === 200) location.assign((await response.json()).url);

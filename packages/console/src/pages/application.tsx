@@ -1,6 +1,7 @@
 /** One application: its keys, its permissions and rules, and what a change of them would mean. */
 import type { Application, ApplicationKey, ApplicationUpdate } from '@strongroom/client';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
+import { useDraft } from '../core/drafts.ts';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -8,6 +9,7 @@ import { t } from '../texts.ts';
 import { Badge, Button, ErrorNote, Id, Page, Section, Time, useAction } from '../ui/basics.tsx';
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, Dialog } from '../ui/dialog.tsx';
+import { useSaving } from '../ui/saving.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
@@ -42,11 +44,7 @@ export function ApplicationPage({ id }: { id: string }) {
       {shown && (
         <>
           <Keys application={shown} onChanged={application.reload} />
-          <Rules
-            key={shown.modified_at ?? shown.created_at}
-            application={shown}
-            onSaved={application.set}
-          />
+          <Rules application={shown} onSaved={application.set} />
         </>
       )}
       {isDeleting && shown && (
@@ -154,29 +152,18 @@ interface RulesProps {
 }
 
 function Rules({ application, onSaved }: RulesProps) {
-  const stored = accessOf(application);
-  const [draft, setDraft] = useState<Access>(stored);
-  const [theirs, setTheirs] = useState<Application | undefined>(undefined);
-  const { isBusy, error, run } = useAction();
-  const isChanged = JSON.stringify(draft) !== JSON.stringify(stored);
-  useUnsavedWarning(isChanged);
-  const write = async (access: Access, name: string) => {
-    const update = { name, ...access } as ApplicationUpdate;
-    return vaultFor('application:update').applications.update(application.id, update);
-  };
-  const save = async () => {
-    const current = await vaultFor('application:read').applications.get(application.id);
-    if ((current.modified_at ?? '') !== (application.modified_at ?? '')) {
-      setTheirs(current);
-      return;
-    }
-    const saved = await write(draft, application.name);
-    notify({
-      text: t.saved,
-      undo: async () => onSaved(await write(stored, application.name)),
-    });
-    onSaved(saved);
-  };
+  const { id, name, type } = application;
+  const draft = useDraft<Access>(`rules ${id}`, accessOf(application));
+  const saving = useSaving<Access>({
+    draft,
+    read: async () => accessOf(await vaultFor('application:read').applications.get(id)),
+    write: async (access) => {
+      const update = { name, ...access } as ApplicationUpdate;
+      onSaved(await vaultFor('application:update').applications.update(id, update));
+    },
+    show: (access) => onSaved({ ...application, ...access } as Application),
+    textOf: (access) => JSON.stringify(access, null, 2),
+  });
   return (
     <>
       <Section
@@ -185,14 +172,14 @@ function Rules({ application, onSaved }: RulesProps) {
         actions={
           may('application:update') && (
             <>
-              <Button disabled={!isChanged} onClick={() => setDraft(stored)}>
+              <Button disabled={!draft.isChanged} onClick={draft.clear}>
                 {t.application.discard}
               </Button>
               <Button
                 tone="primary"
-                disabled={!isChanged}
-                isBusy={isBusy}
-                onClick={() => void run(save)}
+                disabled={!draft.isChanged}
+                isBusy={saving.isBusy}
+                onClick={saving.save}
               >
                 {t.application.saveRules}
               </Button>
@@ -201,67 +188,12 @@ function Rules({ application, onSaved }: RulesProps) {
         }
       >
         <div class="panel-body">
-          <ErrorNote error={error} />
-          <RuleEditor kind={application.type} access={draft} onChange={setDraft} />
+          {saving.notice}
+          <RuleEditor kind={type} access={draft.value} onChange={draft.set} />
         </div>
       </Section>
-      <Explain application={application} draft={isChanged ? draft : undefined} />
-      {theirs && (
-        <Conflict
-          mine={draft}
-          theirs={theirs}
-          onClose={() => setTheirs(undefined)}
-          onTheirs={() => onSaved(theirs)}
-          onMine={async () => onSaved(await write(draft, theirs.name))}
-        />
-      )}
+      <Explain application={application} draft={draft.isChanged ? draft.value : undefined} />
     </>
-  );
-}
-
-/** The browser asks before the page is left with changes that were not saved. */
-function useUnsavedWarning(isChanged: boolean): void {
-  useEffect(() => {
-    if (!isChanged) return undefined;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    window.addEventListener('beforeunload', warn);
-    return () => window.removeEventListener('beforeunload', warn);
-  }, [isChanged]);
-}
-
-interface ConflictProps {
-  readonly mine: Access;
-  readonly theirs: Application;
-  readonly onClose: () => void;
-  readonly onMine: () => Promise<void>;
-  readonly onTheirs: () => void;
-}
-
-/** Somebody else saved meanwhile. Both are shown, and the person chooses. */
-function Conflict({ mine, theirs, onClose, onMine, onTheirs }: ConflictProps) {
-  const { isBusy, error, run } = useAction();
-  const text = (access: Access) => JSON.stringify(access, null, 2);
-  return (
-    <Dialog title={t.conflict.title} onClose={onClose} isWide>
-      <div class="dialog-body">
-        <p>{t.conflict.text}</p>
-        <ErrorNote error={error} />
-        <div class="compare">
-          <div>
-            <h3>{t.conflict.theirs}</h3>
-            <pre class="value-box">{text(accessOf(theirs))}</pre>
-            <Button onClick={onTheirs}>{t.conflict.takeTheirs}</Button>
-          </div>
-          <div>
-            <h3>{t.conflict.mine}</h3>
-            <pre class="value-box">{text(mine)}</pre>
-            <Button tone="primary" isBusy={isBusy} onClick={() => void run(onMine)}>
-              {t.conflict.keepMine}
-            </Button>
-          </div>
-        </div>
-      </div>
-    </Dialog>
   );
 }
 

@@ -3,12 +3,12 @@ import type { TokenRequest } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { navigate } from '../core/router.ts';
 import { vaultFor } from '../core/session.ts';
+import { tokenTypes } from '../core/token-types.ts';
 import { t } from '../texts.ts';
 import { Area, Check, Select, TextField } from '../ui/basics.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { tokenHref } from '../ui/palette.tsx';
 import { notify } from '../ui/toasts.tsx';
-import { tokenTypes } from './tokens.tsx';
 
 type TokenTypeName = (typeof tokenTypes)[number];
 

@@ -1,6 +1,7 @@
 /** Reactors: code that runs in the vault, with an editor, a trial run, logs, and earlier versions. */
 import type { Reactor, ReactorLog, ReactorPatch } from '@strongroom/client';
 import { useState } from 'preact/hooks';
+import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -22,8 +23,8 @@ import { CodeEditor } from '../ui/code-editor.tsx';
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
 import { ReasonField } from '../ui/reason.tsx';
+import { useSaving } from '../ui/saving.tsx';
 import { Table } from '../ui/table.tsx';
-import { notify } from '../ui/toasts.tsx';
 
 const firstCode = `module.exports = async function (event) {
   const { args } = event.req;
@@ -119,11 +120,6 @@ function NewReactor({ onClose }: { onClose: () => void }) {
   );
 }
 
-interface Version {
-  readonly code: string;
-  readonly at: number;
-}
-
 export function ReactorPage({ id }: { id: string }) {
   const reactor = useLoad<Reactor>(id, () => vaultFor('reactor:read').reactors.get(id));
   const [isDeleting, setDeleting] = useState(false);
@@ -179,21 +175,23 @@ interface EditorProps {
 
 function Editor({ reactor, onSaved }: EditorProps) {
   const { id } = reactor;
-  const [code, setCode] = useState(reactor.code);
+  const draft = useDraft(`code of ${id}`, reactor.code);
   /** Counts texts that replace what is in the editor. */
   const [round, setRound] = useState(0);
-  const [versions, setVersions] = useState<readonly Version[]>([]);
-  const { isBusy, error, run } = useAction();
-  const write = async (text: string) => {
-    const vault = vaultFor('reactor:update');
-    await vault.reactors.update(id, { code: text } as ReactorPatch);
-    setVersions((before) => [{ code: reactor.code, at: Date.now() }, ...before]);
-    onSaved(await vaultFor('reactor:read').reactors.get(id));
-  };
-  const restore = (text: string) => {
-    setCode(text);
-    setRound((one) => one + 1);
-  };
+  const saving = useSaving({
+    draft,
+    read: async () => (await vaultFor('reactor:read').reactors.get(id)).code,
+    write: async (code) => {
+      await vaultFor('reactor:update').reactors.update(id, { code } as ReactorPatch);
+      onSaved(await vaultFor('reactor:read').reactors.get(id));
+      setRound((one) => one + 1);
+    },
+    show: (code) => {
+      onSaved({ ...reactor, code });
+      setRound((one) => one + 1);
+    },
+    textOf: (code) => code,
+  });
   return (
     <>
       <Section
@@ -203,21 +201,9 @@ function Editor({ reactor, onSaved }: EditorProps) {
           may('reactor:update') && (
             <Button
               tone="primary"
-              disabled={code === reactor.code}
-              isBusy={isBusy}
-              onClick={() =>
-                void run(async () => {
-                  const before = reactor.code;
-                  await write(code);
-                  notify({
-                    text: t.saved,
-                    undo: async () => {
-                      restore(before);
-                      await write(before);
-                    },
-                  });
-                })
-              }
+              disabled={!draft.isChanged}
+              isBusy={saving.isBusy}
+              onClick={saving.save}
             >
               {t.save}
             </Button>
@@ -225,21 +211,16 @@ function Editor({ reactor, onSaved }: EditorProps) {
         }
       >
         <div class="panel-body">
-          <CodeEditor key={round} label={t.reactors.code} initial={code} onChange={setCode} />
-          <ErrorNote error={error} />
-          {versions.length > 0 && (
-            <div class="filters">
-              <span class="muted">{t.reactors.versions}</span>
-              {versions.map((version) => (
-                <Button key={version.at} onClick={() => restore(version.code)}>
-                  {new Date(version.at).toLocaleTimeString('en')}
-                </Button>
-              ))}
-            </div>
-          )}
+          <CodeEditor
+            key={round}
+            label={t.reactors.code}
+            initial={draft.value}
+            onChange={draft.set}
+          />
+          {saving.notice}
         </div>
       </Section>
-      <TryReactor id={id} isSaved={code === reactor.code} />
+      <TryReactor id={id} isSaved={!draft.isChanged} />
     </>
   );
 }

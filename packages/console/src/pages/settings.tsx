@@ -1,6 +1,6 @@
 /** The settings of the tenant, and how much of each quota is used. */
 import type { Tenant, UsageReport } from '@strongroom/client';
-import { useState } from 'preact/hooks';
+import { useDraft } from '../core/drafts.ts';
 import { bytes, duration, number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -15,11 +15,10 @@ import {
   Section,
   TextField,
   Time,
-  useAction,
 } from '../ui/basics.tsx';
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { Meter } from '../ui/meter.tsx';
-import { notify } from '../ui/toasts.tsx';
+import { useSaving } from '../ui/saving.tsx';
 
 interface Usage {
   readonly report: UsageReport | undefined;
@@ -100,7 +99,7 @@ export function SettingsPage() {
               ]}
             />
           </Section>
-          <Settings key={shown.modified_at} tenant={shown} onSaved={tenant.set} />
+          <Settings tenant={shown} onSaved={tenant.set} />
           <Section title={t.settings.quotas} lead={t.settings.quotasLead}>
             <Facts
               rows={Object.entries(shown.quotas).map(([name, limit]) => {
@@ -137,19 +136,23 @@ interface SettingsProps {
   readonly onSaved: (tenant: Tenant) => void;
 }
 
+interface EditedSettings {
+  readonly name: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+const editedOf = ({ name, settings }: Tenant): EditedSettings => ({ name, settings });
+
 function Settings({ tenant, onSaved }: SettingsProps) {
-  const [name, setName] = useState(tenant.name);
-  const [settings, setSettings] = useState(tenant.settings);
-  const { isBusy, error, run } = useAction();
-  const isChanged =
-    name !== tenant.name || JSON.stringify(settings) !== JSON.stringify(tenant.settings);
-  const write = (update: { name: string; settings: Record<string, string> }) =>
-    vaultFor('tenant:update').tenant.update(update);
-  const save = async () => {
-    const before = { name: tenant.name, settings: tenant.settings };
-    onSaved(await write({ name, settings }));
-    notify({ text: t.saved, undo: async () => onSaved(await write(before)) });
-  };
+  const draft = useDraft('settings', editedOf(tenant));
+  const { name, settings } = draft.value;
+  const saving = useSaving({
+    draft,
+    read: async () => editedOf(await vaultFor('tenant:read').tenant.get()),
+    write: async (update) => onSaved(await vaultFor('tenant:update').tenant.update(update)),
+    show: (edited) => onSaved({ ...tenant, ...edited }),
+    textOf: (edited) => JSON.stringify(edited, null, 2),
+  });
   return (
     <Section
       title={t.settings.settings}
@@ -157,9 +160,9 @@ function Settings({ tenant, onSaved }: SettingsProps) {
         may('tenant:update') && (
           <Button
             tone="primary"
-            disabled={!isChanged}
-            isBusy={isBusy}
-            onClick={() => void run(save)}
+            disabled={!draft.isChanged}
+            isBusy={saving.isBusy}
+            onClick={saving.save}
           >
             {t.save}
           </Button>
@@ -167,16 +170,20 @@ function Settings({ tenant, onSaved }: SettingsProps) {
       }
     >
       <div class="panel-body">
-        <TextField label={t.applications.name} value={name} onValue={setName} />
+        <TextField
+          label={t.applications.name}
+          value={name}
+          onValue={(next) => draft.set({ name: next, settings })}
+        />
         {Object.entries(settings).map(([one, value]) => (
           <TextField
             key={one}
             label={one}
             value={value}
-            onValue={(next) => setSettings((known) => ({ ...known, [one]: next }))}
+            onValue={(next) => draft.set({ name, settings: { ...settings, [one]: next } })}
           />
         ))}
-        <ErrorNote error={error} />
+        {saving.notice}
       </div>
     </Section>
   );

@@ -3,7 +3,7 @@ import type { LogEntry, Token } from '@strongroom/client';
 import { useEffect, useState } from 'preact/hooks';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
-import { may, vaultFor } from '../core/session.ts';
+import { may, state, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Area, Badge, Button, ErrorNote, Facts, Id, Page, Section, Time } from '../ui/basics.tsx';
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
@@ -179,9 +179,10 @@ function Revealed({ value, onHide }: { value: unknown; onHide: () => void }) {
       window.removeEventListener('beforeprint', onHide);
     };
   }, []);
+  const isCovered = state.value.kind !== 'signed in';
   useEffect(() => {
-    if (left <= 0) onHide();
-  }, [left]);
+    if (left <= 0 || isCovered) onHide();
+  }, [left, isCovered]);
   return (
     <>
       <div class="value-box revealed" data-testid="revealed">

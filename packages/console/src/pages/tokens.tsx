@@ -5,6 +5,7 @@ import { oneLine } from '../core/format.ts';
 import { usePages } from '../core/load.ts';
 import { place, setQuery } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
+import { tokenTypes } from '../core/token-types.ts';
 import { t } from '../texts.ts';
 import { Badge, Button, Empty, ErrorNote, Page, Pick, Time } from '../ui/basics.tsx';
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
@@ -12,18 +13,6 @@ import { Icon } from '../ui/icons.tsx';
 import { tokenHref } from '../ui/palette.tsx';
 import { Table } from '../ui/table.tsx';
 import { NewToken } from './new-token.tsx';
-
-export const tokenTypes = [
-  'card',
-  'card_number',
-  'network_token',
-  'bank',
-  'us_bank_account_number',
-  'us_bank_routing_number',
-  'social_security_number',
-  'employer_id_number',
-  'token',
-] as const;
 
 const searchWaitMs = 250;
 

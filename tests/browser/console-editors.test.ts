@@ -1,0 +1,141 @@
+/** What is typed in the console is never lost: by a conflict, a restart of the vault, or the end of the session. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { consoleSessionIdleMs } from '../../src/access/people/sign-in.ts';
+import { withoutBrowser } from '../support/browser.ts';
+import {
+  administratorCode,
+  button,
+  consoleOf,
+  newWatchedPage,
+  openPage,
+} from '../support/console-pages.ts';
+import { onBothEngines } from '../support/engines.ts';
+
+import { freePort } from '../support/temporary.ts';
+import { newTenant as newTenantOf, type TestTenant } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
+
+const lastFour = {
+  description: 'Last four digits',
+  priority: 1,
+  container: '/pci/',
+  permissions: ['token:read'],
+  transform: 'mask',
+};
+const support = { name: 'Support desk', rules: [lastFour] };
+
+onBothEngines('editors of the console', (engine) => {
+  if (withoutBrowser) {
+    test('editors of the console', { skip: withoutBrowser }, () => undefined);
+    return;
+  }
+  const { browser, newDesk } = consoleOf(engine);
+
+  /** Opens the rules of the support desk, and types into the first one. */
+  async function typeInto(page: Page, text: string): Promise<void> {
+    await openPage(page, 'Applications');
+    await page.getByRole('link', { name: support.name }).click();
+    await page.getByRole('button', { name: /Last four digits/ }).click();
+    await page.getByLabel('Description').fill(text);
+  }
+
+  async function storedRules(tenant: TestTenant) {
+    const { body } = await tenant.send('GET', '/applications', { key: tenant.managementKey });
+    return body.data.find(({ name }: { name: string }) => name === support.name);
+  }
+
+  const descriptionOf = async (tenant: TestTenant) =>
+    (await storedRules(tenant)).rules[0].description;
+
+  async function changeMeanwhile(tenant: TestTenant, description: string): Promise<void> {
+    const { id, name, permissions } = await storedRules(tenant);
+    const body = { name, permissions, rules: [{ ...lastFour, description }] };
+    const key = tenant.managementKey;
+    const changed = await tenant.send('PUT', `/applications/${id}`, { key, body });
+    assert.equal(changed.status, 200, changed.text);
+  }
+
+  test('of two who change the same rules, the second one sees both and chooses', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    await tenant.application(support);
+    await typeInto(page, 'mine');
+    await changeMeanwhile(tenant, 'theirs');
+    await button(page, 'Save rules').click();
+    const dialog = page.getByRole('dialog', { name: 'Somebody else changed it' });
+    await dialog.getByText('"description": "mine"').waitFor();
+    await dialog.getByText('"description": "theirs"').waitFor();
+    assert.equal(await descriptionOf(tenant), 'theirs', 'nothing is saved before the choice');
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    assert.equal(await page.getByLabel('Description').inputValue(), 'mine');
+    await button(page, 'Save rules').click();
+    await dialog.getByRole('button', { name: 'Save mine instead' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.equal(await descriptionOf(tenant), 'mine');
+    await page.getByLabel('Description').fill('mine again');
+    await changeMeanwhile(tenant, 'theirs again');
+    await button(page, 'Save rules').click();
+    await dialog.getByRole('button', { name: 'Discard mine' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    assert.equal(await page.getByLabel('Description').inputValue(), 'theirs again');
+    assert.equal(await descriptionOf(tenant), 'theirs again');
+    assert.deepEqual(complaints, []);
+  });
+
+  test('what was typed is there when the person comes back from another page', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    await tenant.application(support);
+    await typeInto(page, 'half a thought');
+    await openPage(page, 'Log');
+    await page.goBack();
+    await page.getByRole('button', { name: /half a thought/ }).waitFor();
+    await button(page, 'Discard').click();
+    await page.getByRole('button', { name: /Last four digits/ }).waitFor();
+    assert.deepEqual(complaints, []);
+  });
+
+  test('where the session has ended, the page comes back with what was typed after a new sign-in', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    await tenant.application(support);
+    await typeInto(page, 'typed before the end');
+    tenant.vault.clock.advance(consoleSessionIdleMs);
+    await button(page, 'Save rules').click();
+    await page.getByRole('heading', { name: 'Sign in to the vault' }).waitFor();
+    assert.ok(!(await page.getByLabel('Description').isVisible()), 'the page below is not shown');
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Or paste the link here').fill(await administratorCode(tenant));
+    await button(page, 'Sign in').click();
+    await page.getByRole('heading', { level: 1, name: support.name }).waitFor();
+    assert.equal(await page.getByLabel('Description').inputValue(), 'typed before the end');
+    await button(page, 'Save rules').click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.equal(await descriptionOf(tenant), 'typed before the end');
+    assert.deepEqual(complaints, []);
+  });
+
+  test('a vault that restarts under an open page gets what was typed', async (t) => {
+    const environment = { STRONGROOM_PORT: String(await freePort()) };
+    const first = await startVault(t, engine, { environment });
+    const tenant = await newTenantOf(first);
+    await tenant.application(support);
+    const context = await browser().newContext();
+    const { page } = await newWatchedPage(context);
+    await page.goto(`${first.url}/console#${await administratorCode(tenant)}`);
+    await page.getByRole('navigation').waitFor();
+    await typeInto(page, 'typed while it was away');
+    await first.stop();
+    await button(page, 'Save rules').click();
+    await page.getByRole('alert').first().waitFor();
+    assert.equal(await page.getByLabel('Description').inputValue(), 'typed while it was away');
+    const { place } = first;
+    const again = await startVault(t, engine, { environment, place, clock: first.clock });
+    assert.equal(again.url, first.url);
+    await button(page, 'Save rules').click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    const { body } = await again.send('GET', '/applications', { key: tenant.managementKey });
+    const saved = body.data.find(({ name }: { name: string }) => name === support.name);
+    assert.equal(saved.rules[0].description, 'typed while it was away');
+    await context.close();
+  });
+});
