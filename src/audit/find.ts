@@ -78,7 +78,7 @@ export async function findLogs(
 ): Promise<PlacedEntry[]> {
   const range = rangeOf(search);
   const isFiltered = range.terms.length > 0 || range.laterTerms.length > 0;
-  const read = isFiltered ? store.scan : store.select;
+  const payer = { tenant: search.tenant, name: 'logs' };
   const pause = createPause();
   let found: PlacedEntry[] = [];
   /** Newest first, and no more of them than the list can still have. */
@@ -99,7 +99,8 @@ export async function findLogs(
   for await (const span of spans) {
     let after: BlockPosition | undefined;
     for (let isEnd = false; !isEnd; ) {
-      const blocks = await read(blocksMatching({ ...range, ...span, after, limit }));
+      const page = blocksMatching({ ...range, ...span, after, limit });
+      const blocks = await (isFiltered ? store.scan(page, payer) : store.select(page));
       after = blocks.at(-1);
       isEnd = after === undefined || blocks.length < limit;
       let decoded = 0;

@@ -7,6 +7,7 @@ import type {
   PersonId,
   ProxyId,
   SessionId,
+  TenantId,
 } from '../base/ids.ts';
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import type { Spender } from '../store/log-chain/entries.ts';
@@ -90,6 +91,15 @@ export type Caller = Brand<Identity & CallerFacts, 'Caller'>;
 export function authenticated(identity: Identity): Caller {
   const spenders = identity.spenders ?? [spenderOf(identity)];
   return { ...identity, spenders, openings: new Openings() } as Caller;
+}
+
+/** Whose turn a long query takes: sessions take that of the application that created them. */
+export function payerOf(caller: Pick<Identity, 'tenant' | 'application' | 'key' | 'signedIn'>): {
+  readonly tenant: TenantId;
+  readonly name: string;
+} {
+  const { tenant, application, key, signedIn } = caller;
+  return { tenant: tenant.id, name: signedIn?.id ?? key ?? application };
 }
 
 /** The budget of a caller who acts with the rights of an application. */

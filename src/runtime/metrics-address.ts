@@ -69,7 +69,10 @@ function responder({ metrics, store, clock, log }: MetricsSource): Respond {
       let text = tokensHead;
       for await (const tenant_id of liveTenants(store)) {
         const now = clock.now();
-        const counts = await store.scan(tokenCountsByType(tenant_id, { now, activeSince: now }));
+        const counts = await store.scan(
+          tokenCountsByType(tenant_id, { now, activeSince: now }),
+          'vault',
+        );
         const count = counts.reduce((sum, { count: ofType }) => sum + ofType, 0);
         text += `strongroom_tokens{tenant="${tenant_id}"} ${count}\n`;
       }

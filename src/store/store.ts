@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { Clock } from '../base/clock.ts';
 import type { Epochs } from '../base/epochs.ts';
+import type { TenantId } from '../base/ids.ts';
 import type { HostHealth, OnGroup, StoreState } from '../base/telemetry/store-work.ts';
 import type { Bookkeeping, Change, CommitOutcome } from './change.ts';
 import type { Limit, Limiter } from './limiter.ts';
@@ -16,6 +17,12 @@ export interface Query<R> {
   /** The name under which PostgreSQL keeps the plan, for a query that runs often with the same SQL. */
   readonly statement?: string;
 }
+
+/** Whose turn a scan takes: that of a caller, by a name within the tenant, or that of the vault's own work. */
+export type ScanPayer = 'vault' | { readonly tenant: TenantId; readonly name: string };
+
+/** Scans of one state of the database, for the vault's own work. */
+export type ScanSnapshot = <R>(query: Query<R> & Unread<R>) => Promise<R[]>;
 
 export type CommitListener = (change: Change) => void;
 
@@ -32,14 +39,14 @@ export interface Store {
   /** The row of that key. Reads that arrive together are fetched together. */
   get<T extends Table>(table: T, key: Key<T>): Promise<RowFromStore<T> | undefined>;
   select<R>(query: Query<R> & Unread<R>): Promise<R[]>;
-  /** The same for a query over many rows. Other requests do not wait for it. */
-  scan<R>(query: Query<R> & Unread<R>): Promise<R[]>;
+  /** The same for a query over many rows. Other requests do not wait for it, and scans take turns by who pays. */
+  scan<R>(query: Query<R> & Unread<R>, payer: ScanPayer): Promise<R[]>;
   /**
    * Runs `work`, all of whose reads see one state of the database, that of the first. Meanwhile the engine keeps what
    * others remove, so `work` must end. Resolves to `undefined`, without a call, where tables are distributed: their
    * machines have no state in common.
    */
-  snapshot<R>(work: (scan: Store['scan']) => Promise<R>): Promise<R | undefined>;
+  snapshot<R>(work: (scan: ScanSnapshot) => Promise<R>): Promise<R | undefined>;
   /**
    * Commits a change together with its log entries and resolves once it is durable. A conflict names
    * the precondition that did not hold; nothing of the change was done then.

@@ -1,6 +1,6 @@
 /** Exporting tokens: a list that is walked to its end, batch by batch, however long it is. */
 import { newEvaluation } from '../expressions/evaluation/evaluation.ts';
-import type { Caller } from '../rules/caller.ts';
+import { type Caller, payerOf } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { type Decide, perform } from '../rules/operation.ts';
 import { refuse } from '../rules/refusal.ts';
@@ -79,7 +79,7 @@ async function exportBatch(
     await perform({ store, actor: caller, clock, route }, async () => refusal);
   }
   const conditions = conditionsOf(caller, permission, { filter, now });
-  const wanted = { after, tokensMax, bytesMax: batchBytesMax };
+  const wanted = { after, tokensMax, bytesMax: batchBytesMax, payer: payerOf(caller) };
   const { rows, next } = await findBatch(store, conditions, wanted);
   const evaluationFor = () => newEvaluation();
   const showing = { rows, permission, through: 'export', now, evaluationFor } as const;

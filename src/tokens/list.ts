@@ -2,7 +2,7 @@
 
 import type { Instant } from '../base/clock.ts';
 import { newEvaluation } from '../expressions/evaluation/evaluation.ts';
-import type { Caller } from '../rules/caller.ts';
+import { type Caller, payerOf } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { refuse } from '../rules/refusal.ts';
@@ -43,8 +43,9 @@ export function listByCursor(tools: LargeTokens, caller: Caller, listing: TokenL
   return deciding(tools, caller, listing, async (now) => {
     const conditions = conditionsOf(caller, listing.permission, { ...listing, now });
     const limit = size === 0 ? 0 : size + 1;
+    const payer = payerOf(caller);
     const offset = ((number ?? 1) - 1) * size;
-    const rows = await findTokens(tools.store, conditions, { after, offset, limit });
+    const rows = await findTokens(tools.store, conditions, { after, offset, limit, payer });
     const page = rows.slice(0, size);
     const next = rows.length > size ? sealTokenCursor(caller.tenant, listing, page) : undefined;
     const pagination = {
@@ -63,11 +64,12 @@ export function listByPage(tools: LargeTokens, caller: Caller, listing: TokenLis
   const number = after?.page ?? listing.page ?? 1;
   return deciding(tools, caller, listing, async (now) => {
     const conditions = conditionsOf(caller, listing.permission, { ...listing, now });
-    const wanted = after ? { offset: 0, limit: 0 } : { offset: (number - 1) * size, limit: size };
-    const { rows, total } = await findTokensAt(tools.store, conditions, wanted);
+    const payer = payerOf(caller);
+    const place = after ? { offset: 0, limit: 0 } : { offset: (number - 1) * size, limit: size };
+    const { rows, total } = await findTokensAt(tools.store, conditions, { ...place, payer });
     const limit = size === 0 ? 0 : size + 1;
     const found = after
-      ? await findTokens(tools.store, conditions, { after: after.place, limit })
+      ? await findTokens(tools.store, conditions, { after: after.place, limit, payer })
       : rows;
     const page = found.slice(0, size);
     const more = after ? found.length > size : number * size < total;

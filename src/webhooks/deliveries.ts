@@ -5,7 +5,7 @@ import { formatTimestamp } from '../base/dates.ts';
 import { VaultError } from '../base/errors.ts';
 import type { DeliveryId } from '../base/ids.ts';
 import { sealCursor } from '../keys/cursor.ts';
-import type { Caller } from '../rules/caller.ts';
+import { type Caller, payerOf } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { positionOfCursor } from '../rules/offset-page.ts';
 import type { Decide } from '../rules/operation.ts';
@@ -44,7 +44,9 @@ export function listDeliveries(
     const limit = size + 1;
     const page = deliveryPage({ tenant: tenant_id, webhook: webhook_id, state, before, limit });
     // Rows of one state may be few among many.
-    const rows = await (state === undefined ? store.select(page) : store.scan(page));
+    const rows = await (state === undefined
+      ? store.select(page)
+      : store.scan(page, payerOf(caller)));
     const shown = rows.slice(0, size);
     const last = shown.at(-1)?.delivery_id;
     const next = rows.length > size && last && sealCursor(cursorKey, route, [last]);

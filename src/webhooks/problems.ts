@@ -27,7 +27,12 @@ export const failingWebhooks: ProblemCheck<{ readonly store: Store }> = {
           ];
         }
         const page = { tenant: tenant.id, webhook, state: 'failed', before: undefined } as const;
-        const failed = (await store.scan(deliveryPage({ ...page, limit: countedMax }))).length;
+        const failed = (
+          await store.scan(deliveryPage({ ...page, limit: countedMax }), {
+            tenant: tenant.id,
+            name: 'problems',
+          })
+        ).length;
         if (failed === 0) return [];
         const count = failed < countedMax ? `${failed}` : `${failed} or more`;
         return [

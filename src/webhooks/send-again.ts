@@ -13,7 +13,7 @@ import {
 import { createValidationErrors } from '../base/validation-errors.ts';
 import { sealCursor } from '../keys/cursor.ts';
 import { newNote } from '../queue/notes.ts';
-import type { Caller } from '../rules/caller.ts';
+import { type Caller, payerOf } from '../rules/caller.ts';
 import { detailed, entryOf } from '../rules/log-entries.ts';
 import { positionOfCursor } from '../rules/offset-page.ts';
 import { openerFor } from '../rules/openings.ts';
@@ -170,6 +170,7 @@ export function replay(
         to: firstTimedUuid<EventId>(until),
         limit: replayedMax + 1,
       }),
+      payerOf(caller),
     );
     const events = found.slice(0, replayedMax);
     const next = found.length > replayedMax ? found[replayedMax]?.event_id : undefined;

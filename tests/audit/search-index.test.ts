@@ -12,7 +12,8 @@ import type { Change } from '../../src/store/change.ts';
 import { codeOf, shownWords } from '../../src/store/log-chain/disclosure.ts';
 import { type LogEntry, noSource, type PlacedEntry } from '../../src/store/log-chain/entries.ts';
 import { ChapterTerms, endsIn, slotOf, slotsMax } from '../../src/store/log-chain/postings.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Query, Store } from '../../src/store/store.ts';
+import type { Unread } from '../../src/store/stored-row.ts';
 import { entry, now, tenant } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
@@ -51,9 +52,9 @@ const noise = (count: number, name: string) =>
 function counting(store: Store) {
   const counts = { blocks: 0, rows: 0 };
   const read =
-    (query: Store['select']): Store['select'] =>
-    async (asked) => {
-      const found = await query(asked);
+    <P extends unknown[]>(query: <R>(asked: Query<R> & Unread<R>, ...payer: P) => Promise<R[]>) =>
+    async <R>(asked: Query<R> & Unread<R>, ...payer: P): Promise<R[]> => {
+      const found = await query(asked, ...payer);
       counts.rows += found.length;
       counts.blocks += found.filter(
         (row) => typeof row === 'object' && 'body' in (row as object),

@@ -151,6 +151,7 @@ async function assertNothingBefore(
     const all = { tenant: tenant_id, version: 2 ** 31, after: undefined, rowsMax: 1_000_000 };
     const tokens = (await vault.store.scan(
       rowsUnderEarlierKeys('tokens', all),
+      'vault',
     )) as unknown as Row<'tokens'>[];
     assert.equal(tokens.length, known.ids.size, 'no token is lost, and none is doubled');
     for (const token of tokens) {
@@ -165,7 +166,7 @@ async function assertNothingBefore(
       // Stored responses have a key of their own, which is new with that of data alone.
       const { column, purpose: sealing } = sealedColumns[table];
       if (sealing === 'reply' && purpose !== 'data') continue;
-      const rows = await vault.store.scan(rowsUnderEarlierKeys(table, all));
+      const rows = await vault.store.scan(rowsUnderEarlierKeys(table, all), 'vault');
       if (filled.some((name) => name === table)) assert.ok(rows.length > 0, `${table} has rows`);
       for (const row of rows) {
         const version = Buffer.from(row[column] as Uint8Array).readUInt32BE(1);

@@ -157,7 +157,7 @@ function runsOfHeldSearches(
     scan: async (query) => {
       const { sql, parameters } = query(sqliteBuilder).compile();
       if (sql.includes('"logs"') && parameters.includes(tenant)) await until;
-      return tools.store.scan(query);
+      return tools.store.scan(query, 'vault');
     },
   };
   return createWaitingRuns({

@@ -130,8 +130,8 @@ onBothEngines('A token that is due', (engine) => {
     const { store } = vault.running.vault;
     const remove = `delete from tokens where ${having(engine, 'tokens', { token_id: 'b-1' })}`;
     /** As another server would, between what this one finds and what it reads. */
-    const scan: Store['scan'] = async (query) => {
-      const found = await store.scan(query);
+    const scan: Store['scan'] = async (query, payer) => {
+      const found = await store.scan(query, payer);
       await engine.run(vault.place, remove);
       return found;
     };

@@ -366,7 +366,7 @@ onBothEngines('rotation of keys', (engine) => {
     const { store } = vault.running.vault;
     const { tenant } = await operatorOf(vault);
     const versionsOf = async (table: SealedName) =>
-      readVersionCounts(await store.scan(countsByVersion(table, tenant.id)));
+      readVersionCounts(await store.scan(countsByVersion(table, tenant.id), 'vault'));
     const before = await Promise.all(sealedNames.map(versionsOf));
     assert.deepEqual(
       sealedNames.filter((_, at) => before[at]?.length === 0),

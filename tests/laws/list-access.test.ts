@@ -125,7 +125,7 @@ async function walk(store: Store, conditions: TokenConditions, limit: number): P
   const found: string[] = [];
   for (let after: Parameters<typeof findTokens>[2]['after']; ; ) {
     assert.ok(found.length <= rows.length, 'a walk ends');
-    const page = await findTokens(store, conditions, { after, limit });
+    const page = await findTokens(store, conditions, { after, limit, payer: 'vault' });
     found.push(...page.map((row) => row.token_id));
     const last = page.at(-1);
     if (last === undefined) return found;
@@ -161,7 +161,11 @@ onBothEngines('a list', (engine) => {
           .toSorted(newestFirst)
           .map((row) => row.token_id);
         assert.deepEqual(await walk(store, conditions, limit), expected);
-        const at = await findTokensAt(store, conditions, { offset: 3, limit });
+        const at = await findTokensAt(store, conditions, {
+          offset: 3,
+          limit,
+          payer: 'vault',
+        });
         assert.equal(at.total, expected.length);
         assert.deepEqual(
           at.rows.map((row) => row.token_id),

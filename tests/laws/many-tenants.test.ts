@@ -34,7 +34,7 @@ function counted({ running, clock }: TestVault) {
       return row;
     },
     select: async (query) => noting(await store.select(query)),
-    scan: async (query) => noting(await store.scan(query)),
+    scan: async (query, payer) => noting(await store.scan(query, payer)),
   };
   const tenants = createTenants({ store: counting, vaultKeys, clock, random });
   return { read, tools: { store: counting, tenants, roots, vaultKeys, clock, random } };

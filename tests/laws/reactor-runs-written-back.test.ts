@@ -77,7 +77,7 @@ async function knownOf({ vault, id }: TestTenant, onScan = () => {}) {
     select: store.select,
     scan: <R>(query: Query<R> & Unread<R>) => {
       onScan();
-      return store.scan(query);
+      return store.scan(query, 'vault');
     },
   };
   return (row: Row<'reactor_runs'>) => isWrittenBack(counting, found, row);

@@ -280,7 +280,7 @@ onBothEngines('the store', (engine) => {
       commit: () => store.commit(creation(token('b'))),
       get: () => read(store, 'a'),
       select: () => logs(store),
-      scan: () => store.scan((db) => db.selectFrom('logs').selectAll()),
+      scan: () => store.scan((db) => db.selectFrom('logs').selectAll(), 'vault'),
       ping: () => store.ping(),
     };
     for (const [name, attempt] of Object.entries(attempts)) {

@@ -98,13 +98,11 @@ function recorded(store: Store, recording: Recording): Store {
   const querying =
     (method: 'select' | 'scan') =>
     async <R>(query: Query<R> & Unread<R>): Promise<R[]> => {
-      const rows = await store[method](query);
+      const ask = (to: Store) => (method === 'scan' ? to.scan(query, 'vault') : to.select(query));
+      const rows = await ask(store);
       const { sql } = query(sqliteBuilder).compile();
       const compared = comparedOf(sql);
-      keep(
-        { name: `${method} ${sql}`, ask: (to) => to[method](query), compared, isWriting: false },
-        sizeOf(rows),
-      );
+      keep({ name: `${method} ${sql}`, ask, compared, isWriting: false }, sizeOf(rows));
       return rows;
     };
 

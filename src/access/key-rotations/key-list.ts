@@ -187,7 +187,7 @@ export async function rowsUnder(
 async function countRows(store: Pick<Store, 'scan'>, tenant: TenantId): Promise<RowCounts> {
   const counted = await Promise.all(
     sealedNames.map(async (table) => {
-      const rows = await store.scan(countsByVersion(table, tenant));
+      const rows = await store.scan(countsByVersion(table, tenant), { tenant, name: 'keys' });
       return [table, readVersionCounts(rows)] as const;
     }),
   );

@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../../base/clock.ts';
 import { parseInstant } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { createKeyedMutex } from '../../base/keyed-mutex.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, payerOf } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { type ApplicationBytes, storedBytesOf } from '../../store/queries/stored-bytes.ts';
@@ -23,7 +23,10 @@ export function reportUsage({ store, clock }: UsageReporting, caller: Caller): D
   return async () => {
     const now = clock.now();
     const counts = await inTurn(tenant.id, () =>
-      store.scan(tokenCountsByType(tenant.id, { now, activeSince: startOfMonth(now) })),
+      store.scan(
+        tokenCountsByType(tenant.id, { now, activeSince: startOfMonth(now) }),
+        payerOf(caller),
+      ),
     );
     const total = counts.reduce((sum, { count }) => sum + count, 0);
     const stored = await store.select(storedBytesOf(tenant.id));

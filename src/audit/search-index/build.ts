@@ -57,7 +57,7 @@ async function addChapter(
   const last = indexedUntil(clock.now());
   const since = await endOfIndex(store, tenant, last);
   const span = { tenant: tenant.id, since, until: last };
-  const [waiting] = await store.scan(entriesEnding(span));
+  const [waiting] = await store.scan(entriesEnding(span), 'vault');
   if (Number(waiting?.count ?? 0) < chapterEntries) return 0;
   const chapter = await readChapter(tools, { tenant, since, last, chapterEntries });
   const isWritten = await writeChapter(tools, tenant, { ...chapter, stopping });
@@ -100,7 +100,7 @@ async function readChapter({ store }: LogIndexing, reading: ChapterReading): Pro
   let after: BlockPosition | undefined;
   for (;;) {
     const span = { tenant: tenant.id, since, until, after, limit: blocksPerPage };
-    const blocks = await store.scan(blocksEnding(span));
+    const blocks = await store.scan(blocksEnding(span), 'vault');
     for (const block of blocks) {
       since ??= parseInstant(Math.max(0, block.last_at - 1));
       // All blocks that end at one instant are of one chapter.
@@ -148,7 +148,7 @@ export async function removeOldChapters(
   before: Instant,
 ): Promise<void> {
   for (;;) {
-    const log_index = await store.scan(outdatedIndexRows(id, before, rowsPerCommit));
+    const log_index = await store.scan(outdatedIndexRows(id, before, rowsPerCommit), 'vault');
     if (log_index.length === 0) return;
     const { conflict } = await store.record({ remove: { log_index } });
     if (conflict !== undefined) return;

@@ -31,7 +31,7 @@ export function createStoredBytes({ store, clock }: Counting): StoredBytes {
   const counts = new Map<TenantId, Promise<ByteCount>>();
 
   const count = async (tenant: TenantId, at: Instant): Promise<ByteCount> => {
-    const [sum] = await store.scan(storedRunBytes(tenant));
+    const [sum] = await store.scan(storedRunBytes(tenant), { tenant, name: 'calls' });
     return { at, bytes: Number(sum?.bytes ?? 0) };
   };
 

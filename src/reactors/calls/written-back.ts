@@ -41,7 +41,7 @@ export async function isWrittenBack(
     });
   for (let until = latestInstant; ; ) {
     const slice = { tenant: tenant.id, from, until, skip: blocksPerQuery };
-    const [next] = await store.scan(blockEndAfter(slice));
+    const [next] = await store.scan(blockEndAfter(slice), { tenant: tenant.id, name: 'calls' });
     const oldest = next?.last_at ?? from;
     const about = { tenant: tenant.id, entity_type: 'reactor_run', entity_id: run_id };
     const isOwn = (block: LogBlock) => isOwnBlock(tenant, block);

@@ -186,7 +186,10 @@ async function workOffTenant<R>(
     }
     if (found.length === 0) {
       if (all) {
-        const left = await store.scan(impossibleDue(due.table, due.column, { tenant, until }));
+        const left = await store.scan(
+          impossibleDue(due.table, due.column, { tenant, until }),
+          'vault',
+        );
         if (left.length > 0) quarantine.report(impossible(undefined));
         return;
       }

@@ -77,7 +77,7 @@ function expiredTokens({ store }: JobTools): BatchWork<SizedDue<'tokens'>> {
   return {
     due: { table: 'tokens', column: 'expires_at' },
     rowsMax: keysMax,
-    find: (due) => store.scan(sizedDue('tokens', 'expires_at', due)),
+    find: (due) => store.scan(sizedDue('tokens', 'expires_at', due), 'vault'),
     decide: async (found, run) => {
       const { done: tokens, absent } = await openRows(run, {
         table: 'tokens',
@@ -97,7 +97,7 @@ function expiredIntents({ store }: JobTools): BatchWork<SizedDue<'token_intents'
   return {
     due: { table: 'token_intents', column: 'expires_at' },
     rowsMax: keysMax,
-    find: (due) => store.scan(sizedDue('token_intents', 'expires_at', due)),
+    find: (due) => store.scan(sizedDue('token_intents', 'expires_at', due), 'vault'),
     decide: async (found, run) => {
       const { done: token_intents, absent } = await openRows(run, {
         table: 'token_intents',
@@ -124,7 +124,7 @@ function expiredCodes({ store, random }: JobTools): BatchWork<Row<'tokens'>> {
   return {
     due: { table: 'tokens', column: 'code_expires_at' },
     rowsMax: batchMax,
-    find: (due) => store.scan(rowsDue('tokens', 'code_expires_at', due)),
+    find: (due) => store.scan(rowsDue('tokens', 'code_expires_at', due), 'vault'),
     decide: async (rows, run) => {
       const { tenant, now, quarantine } = run;
       const tokens = rows.flatMap(
@@ -141,7 +141,7 @@ function expiredIntentCodes({ store, random }: JobTools): BatchWork<Row<'token_i
   return {
     due: { table: 'token_intents', column: 'code_expires_at' },
     rowsMax: batchMax,
-    find: (due) => store.scan(rowsDue('token_intents', 'code_expires_at', due)),
+    find: (due) => store.scan(rowsDue('token_intents', 'code_expires_at', due), 'vault'),
     decide: async (rows, run) => {
       const { tenant, quarantine } = run;
       const token_intents = rows.flatMap(
@@ -159,7 +159,7 @@ function expiredReplies({ store, random }: JobTools): BatchWork<Row<'replies'>> 
   return {
     due: { table: 'replies', column: 'next_expiry_at' },
     rowsMax: batchMax,
-    find: (due) => store.scan(rowsDue('replies', 'next_expiry_at', due)),
+    find: (due) => store.scan(rowsDue('replies', 'next_expiry_at', due), 'vault'),
     decide: async (rows, run) => {
       const { tenant, now, quarantine } = run;
       const opened = rows.flatMap(

@@ -20,7 +20,7 @@ import {
 } from '../../store/queries/stored-bytes.ts';
 import { nextTenantWithLogs } from '../../store/queries/tenants.ts';
 import { correctionSlot } from '../../store/storage-tables.ts';
-import type { Store } from '../../store/store.ts';
+import type { ScanSnapshot } from '../../store/store.ts';
 import type { AnyRow } from '../../store/tables.ts';
 import type { JobTools } from './batches.ts';
 import { createPace, type Pace } from './pace.ts';
@@ -119,7 +119,7 @@ interface Difference {
 
 interface Recount {
   /** All of its reads see the same state. */
-  readonly scan: Store['scan'];
+  readonly scan: ScanSnapshot;
   readonly tenant: TenantId;
   readonly rowsMax: number;
   readonly pace: Pace;

@@ -85,7 +85,7 @@ function ofOld({ store }: JobTools, before: Instant): readonly OldRows[] {
       due: { table: 'deliveries', column: 'created_at' },
       findOf: (tenant) => async (limit) => {
         const until = firstTimedUuid<DeliveryId>(before);
-        const deliveries = await store.scan(deliveriesBefore({ tenant, until, limit }));
+        const deliveries = await store.scan(deliveriesBefore({ tenant, until, limit }), 'vault');
         return { rows: deliveries.length, remove: { deliveries } };
       },
     },
@@ -93,7 +93,7 @@ function ofOld({ store }: JobTools, before: Instant): readonly OldRows[] {
       due: { table: 'events', column: 'created_at' },
       findOf: (tenant) => async (limit) => {
         const until = firstTimedUuid<EventId>(before);
-        const events = await store.scan(eventsBefore({ tenant, until, limit }));
+        const events = await store.scan(eventsBefore({ tenant, until, limit }), 'vault');
         return { rows: events.length, remove: { events } };
       },
     },
@@ -101,7 +101,7 @@ function ofOld({ store }: JobTools, before: Instant): readonly OldRows[] {
       due: { table: 'event_sequences', column: 'ended_at' },
       findOf: (tenant) => async (limit) => {
         const ended = sequencesEndedBefore({ tenant, until: before, limit });
-        const event_sequences = await store.scan(ended);
+        const event_sequences = await store.scan(ended, 'vault');
         return { rows: event_sequences.length, remove: { event_sequences } };
       },
     },
@@ -110,7 +110,7 @@ function ofOld({ store }: JobTools, before: Instant): readonly OldRows[] {
 
 /** A webhook that was deleted takes its deliveries with it. */
 async function ofGone({ store }: JobTools, tenant: TenantId): Promise<readonly FindOldRows[]> {
-  const used = await store.scan(webhooksWithDeliveries(tenant));
+  const used = await store.scan(webhooksWithDeliveries(tenant), 'vault');
   const present = new Set((await store.select(allWebhooks(tenant))).map((row) => row.webhook_id));
   const gone = used.filter(({ webhook_id }) => !present.has(webhook_id));
   return gone.map(({ webhook_id: webhook }) => async (limit) => {

@@ -77,7 +77,7 @@ async function sealTable(tools: JobTools, tablePass: TablePass): Promise<boolean
   let after: AnyRow | undefined;
   for (;;) {
     const query = { tenant: tenant.id, version, after, rowsMax };
-    const found = await tools.store.scan(rowsUnderEarlierKeys(table, query));
+    const found = await tools.store.scan(rowsUnderEarlierKeys(table, query), 'vault');
     for (let at = 0; at < found.length; ) {
       if (stopping.aborted) return false;
       const page = found.slice(at, at + pace.batch);

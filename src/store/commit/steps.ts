@@ -54,9 +54,9 @@ export function withCommitSteps(
       onWait();
       return store.select(query);
     },
-    scan: (query) => {
+    scan: (query, payer) => {
       onWait();
-      return store.scan(query);
+      return store.scan(query, payer);
     },
     commit: (change) => {
       onWait();

@@ -15,6 +15,7 @@ import {
 } from '../migrations/migrate.ts';
 import type { OnCommitEnd } from '../notify-after-commit.ts';
 import { postgresBuilder } from '../query-builder.ts';
+import { createScanTurns } from '../scan-turns.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { readRows } from '../stored-form.ts';
 import { impossible, unavailable } from '../unavailable.ts';
@@ -208,11 +209,13 @@ function createEngine(
     const { sql, parameters } = build(postgresBuilder).compile();
     return readRows(await query(sql, [...parameters], build.statement));
   };
+  // The others serve reads of single rows.
+  const turns = createScanTurns(Math.max(1, Math.floor(sessionsMax / 2)));
   return {
     engine: 'postgres',
     get: createPostgresReader(query, isSpread),
     select,
-    scan: select,
+    scan: (build, payer) => turns.take(payer, () => select(build)),
     snapshot: async (work) => {
       if (await isSpread()) return undefined;
       const session = await connecting(readsByIndex)().catch((error) => {

@@ -52,7 +52,7 @@ export async function* duePages(
 ): AsyncGenerator<DuePage> {
   let after: DueOwner | undefined;
   for (;;) {
-    const rows = await store.scan(ownersDue(due, after));
+    const rows = await store.scan(ownersDue(due, after), 'vault');
     const ids = await idsOf(
       store,
       rows.map(({ owner }) => owner),
@@ -65,7 +65,7 @@ export async function* duePages(
     if (rows.reduce((sum, { found }) => sum + found, 0) < due.rowsMax) break;
     after = rows.reduce((one, other) => (isBehind(one, other) ? one : other));
   }
-  const impossible = await store.scan(impossibleOwners(due));
+  const impossible = await store.scan(impossibleOwners(due), 'vault');
   if (impossible.length > 0) yield { tenants: [], hasOrphans: true };
 }
 

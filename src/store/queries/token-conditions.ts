@@ -90,8 +90,13 @@ export function rowPredicatesOf({ fingerprint, metadata }: TokenConditions): rea
 }
 
 /** True for the scope that leaves no token out. */
-export function isEverything({ id, container }: TokenScope): boolean {
-  return !id.exact && id.text === '' && isRoot(container);
+export function isEverything(scope: TokenScope): boolean {
+  return hasAnyId(scope) && isRoot(scope.container);
+}
+
+/** True where a scope has every token of its containers. */
+export function hasAnyId({ id }: TokenScope): boolean {
+  return !id.exact && id.text === '';
 }
 
 /** True for the pattern that every container matches. */
@@ -100,7 +105,7 @@ function isRoot({ text, exact }: TextPattern): boolean {
 }
 
 function inScope({ id, container }: TokenScope, leading: LeadingTable): Predicate {
-  const anyId = !id.exact && id.text === '';
+  const anyId = hasAnyId({ id, container });
   // A term's own index gives the order; SQLite would rather take one that begins with the id.
   const own = sql.ref(`${leading}.token_id`);
   const idColumn = leading === 'tokens' ? own : sql`coalesce(${own}, ${own})`;

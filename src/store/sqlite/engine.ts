@@ -8,6 +8,7 @@ import { memoryLimiter } from '../limiter.ts';
 import type { OnCommitEnd } from '../notify-after-commit.ts';
 import { moved } from '../outgoing-copy.ts';
 import { sqliteBuilder } from '../query-builder.ts';
+import { createScanTurns } from '../scan-turns.ts';
 import type { AttachOptions, Query, StoreEngine, StoreOptions } from '../store.ts';
 import { namedRowReader, nonKeyColumns, rowReader, storedKey } from '../stored-form.ts';
 import type { RowFromStore } from '../stored-row.ts';
@@ -98,6 +99,7 @@ function createEngine({
   const lane = createLane(groupsInFlight, commitGroup, { threads, onGroup, onCommitEnd });
   const rowsBy = createStatementCache(reader);
   const scanner = createScanner(dataDir);
+  const turns = createScanTurns(1);
   const rowOf = createRowLookup(reader);
 
   async function scan<R>(query: Query<R>, of: Pick<ScanRequest, 'snapshot'> = {}): Promise<R[]> {
@@ -115,11 +117,11 @@ function createEngine({
       const { sql, parameters } = query(sqliteBuilder).compile();
       return snapshots.read(() => rowsBy(sql)(parameters as SqlValue[])) as R[];
     },
-    scan: (query) => scan(query),
+    scan: (query, payer) => turns.take(payer, () => scan(query)),
     snapshot: async (work) => {
       const snapshot = await scanner.beginSnapshot();
       try {
-        return await work((query) => scan(query, { snapshot }));
+        return await work((query) => turns.take('vault', () => scan(query, { snapshot })));
       } finally {
         // A thread that has ended has no snapshot any more.
         await scanner.endSnapshot(snapshot).catch(() => undefined);

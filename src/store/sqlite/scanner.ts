@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { entryPointUrl } from '../../base/installation/entry-points.ts';
 import { createThreadRpc, type ThreadRpc } from '../../base/thread-rpc.ts';
 import type { SqlValue } from '../tables.ts';
-import { overloaded, unavailable } from '../unavailable.ts';
+import { unavailable } from '../unavailable.ts';
 
 export interface ScanRequest {
   readonly sql: string;
@@ -26,16 +26,13 @@ export interface ScanCalls {
 }
 
 export interface Scanner {
-  /** Rejects with `unavailable` when the engine does not respond, `overloaded` when too many ask. */
+  /** Rejects with `unavailable` when the engine does not respond. */
   scan(request: ScanRequest): Promise<ScannedLists>;
   /** Its number stays unknown to a thread that starts later, whose scans of it fail. */
   beginSnapshot(): Promise<number>;
   endSnapshot(snapshot: number): Promise<void>;
   close(): Promise<void>;
 }
-
-/** Scans that wait for the one before them; what comes on top of them is refused at once. */
-export const scansWaitingMax = 1_000;
 
 /** The thread starts with the first request and, should it ever die, again with the next one. */
 export function createScanner(dataDir: string): Scanner {
@@ -63,7 +60,6 @@ export function createScanner(dataDir: string): Scanner {
     input: Parameters<ScanCalls[N]>[0],
   ): Promise<ReturnType<ScanCalls[N]>> {
     if (closed) throw unavailable('the store is closed');
-    if (waiting >= scansWaitingMax) throw overloaded('too many scans wait');
     thread ??= start();
     const { worker, rpc } = thread;
     waiting += 1;

@@ -3,6 +3,7 @@ import { includesPattern, narrower } from '../../rules/policy.ts';
 import type { TextPattern } from '../../store/queries/text-patterns.ts';
 import {
   alternativesOf,
+  hasAnyId,
   isEverything,
   type TokenConditions,
 } from '../../store/queries/token-conditions.ts';
@@ -20,7 +21,7 @@ import type {
   TokenGroup,
   TokenPosition,
 } from '../../store/queries/token-sources.ts';
-import type { Store } from '../../store/store.ts';
+import type { ScanPayer, Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 
 /** Groups (each: one container, one type) that one query merges; a list with more is read by creation. */
@@ -36,6 +37,7 @@ export interface PageRange {
   readonly after?: TokenPosition | undefined;
   /** How many to skip. */
   readonly offset?: number;
+  readonly payer: ScanPayer;
   readonly limit: number;
 }
 
@@ -43,13 +45,14 @@ export interface PageRange {
 export async function findTokens(
   store: Store,
   conditions: TokenConditions,
-  { after, offset = 0, limit }: PageRange,
+  { after, offset = 0, limit, payer }: PageRange,
 ): Promise<ListedToken[]> {
   if (limit === 0 || isImpossible(conditions)) return [];
   const path = await pathOf(store, conditions);
   const page = pageOf({ conditions, path, after, offset, limit });
   // Skipped rows are read all the same.
-  return offset === 0 ? store.select(page) : store.scan(page);
+  const isShort = offset === 0 && (await leadsTo(store, conditions, path));
+  return isShort ? store.select(page) : store.scan(page, payer);
 }
 
 /** The token at a place with its data, if it still meets the conditions. */
@@ -74,6 +77,7 @@ export interface TokenBatch {
 export interface BatchLimits {
   readonly after: TokenPosition | undefined;
   readonly tokensMax: number;
+  readonly payer: ScanPayer;
   /** Past so many bytes a batch takes no more tokens. */
   readonly bytesMax: number;
 }
@@ -82,11 +86,13 @@ export interface BatchLimits {
 export async function findBatch(
   store: Store,
   conditions: TokenConditions,
-  { after, tokensMax, bytesMax }: BatchLimits,
+  { after, tokensMax, bytesMax, payer }: BatchLimits,
 ): Promise<TokenBatch> {
   if (isImpossible(conditions)) return { rows: [], next: undefined };
   const path = await pathOf(store, conditions);
-  const places = await store.select(sizesOf({ conditions, path, after, limit: tokensMax }));
+  const sizes = sizesOf({ conditions, path, after, limit: tokensMax });
+  const isShort = await leadsTo(store, conditions, path);
+  const places = await (isShort ? store.select(sizes) : store.scan(sizes, payer));
   let bytes = 0;
   const taken = places.filter((place) => {
     const fits = bytes < bytesMax;
@@ -108,18 +114,21 @@ export interface CountedTokens {
   readonly total: number;
 }
 
+export type PageAt = Required<Omit<PageRange, 'after'>>;
+
 /** A page at an offset, and how many there are in all. */
 export async function findTokensAt(
   store: Store,
   conditions: TokenConditions,
-  { offset, limit }: { readonly offset: number; readonly limit: number },
+  { offset, limit, payer }: PageAt,
 ): Promise<CountedTokens> {
   if (isImpossible(conditions)) return { rows: [], total: 0 };
   const path = await pathOf(store, conditions);
-  const counts = await store.scan(countsOf({ conditions, path }));
+  const counts = await store.scan(countsOf({ conditions, path }), payer);
   const total = counts.reduce((sum, { count }) => sum + count, 0);
   if (limit === 0 || offset >= total) return { rows: [], total };
-  return { rows: await store.scan(pageOf({ conditions, path, offset, limit })), total };
+  const page = pageOf({ conditions, path, offset, limit });
+  return { rows: await store.scan(page, payer), total };
 }
 
 function isImpossible({ scopes, ids }: TokenConditions): boolean {
@@ -133,6 +142,29 @@ async function pathOf(store: Store, conditions: TokenConditions): Promise<IndexP
   if (scopes.some(isEverything) && type === undefined && container === undefined) return 'tokens';
   const groups = await groupsWithin(store, conditions);
   return groups === undefined ? 'tokens' : { groups };
+}
+
+/**
+ * Whether nearly every token that the path leads to is in the list, or only few tokens are on it. Then a page takes no
+ * longer than its length. Otherwise a list whose rules match nothing would go through all tokens of the tenant.
+ */
+async function leadsTo(
+  store: Store,
+  conditions: TokenConditions,
+  path: IndexPath,
+): Promise<boolean> {
+  const { tenant, ids, fingerprint, terms, scopes, type, container } = conditions;
+  if (ids) return true;
+  if (path !== 'tokens' && 'groups' in path) return scopes.every(hasAnyId);
+  const isWhole = scopes.some(isEverything) && type === undefined && container === undefined;
+  if (path === 'tokens') return isWhole && fingerprint === undefined;
+  if (isWhole && terms.length === 1) return true;
+  const counts = await Promise.all(
+    alternativesOf(conditions, path.term).map((one) =>
+      store.select(occurrencesOf({ tenant, term: one }, occurrencesMax)),
+    ),
+  );
+  return counts.flat().every(({ count }) => count < occurrencesMax);
 }
 
 /** A search begins at the term with the fewest tokens and checks the others on each. */

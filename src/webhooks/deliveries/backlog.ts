@@ -52,8 +52,8 @@ export function createBacklog({
 
   async function read(): Promise<WaitingOfAll> {
     const [events, deliveries] = await Promise.all([
-      store.scan(eventsWaiting),
-      store.scan(deliveriesWaiting),
+      store.scan(eventsWaiting, 'vault'),
+      store.scan(deliveriesWaiting, 'vault'),
     ]);
     const now = clock.now();
     const byCount = deliveries.toSorted((one, other) => other.waiting - one.waiting);

@@ -114,7 +114,7 @@ export function createReceiver(
     overMeanwhile.clear();
     const query = dueDeliveries({ tenant: tenantId, webhook: webhookId, now, ordered, limit });
     // An ordered query may read all deliveries that wait for one entity before it finds another.
-    const due = await (ordered ? tools.store.scan(query) : tools.store.select(query));
+    const due = await (ordered ? tools.store.scan(query, 'vault') : tools.store.select(query));
     if (due.length === limit) mayHaveMore = true;
     const passedOver = [loaded, stuck, overMeanwhile];
     await failUnreadable(
