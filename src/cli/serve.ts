@@ -133,10 +133,18 @@ function showFirstStart(
   if (keyFile !== undefined) say(terminal, `Its management key is in the file ${keyFile}.`);
 }
 
-/** A link to the console for the operator who has just made the vault, on the same machine. */
+/**
+ * A link to the console for the operator who has just made the vault, on the same machine. If the management key goes
+ * to a file, what is printed goes to a log that others read: the link is as much as the key.
+ */
 async function showFirstLink(terminal: Terminal, config: Config, running: Running): Promise<void> {
   const { bootstrapped, vault, url } = running;
   if (bootstrapped === undefined || !config.console || !isLocalUrl(url)) return;
+  if (config.bootstrap.keyFile !== undefined) {
+    const { name } = bootstrapped.tenant;
+    say(terminal, `\`strongroom person link --tenant ${name}\` prints a link to ${url}/console.`);
+    return;
+  }
   const { newLink } = await import('./person.ts');
   const { code } = await newLink(vault, { tenant: bootstrapped.tenant, application: null });
   say(terminal, `Open ${await browserUrl(url)}/console#${code}`);

@@ -394,12 +394,14 @@ test('backup --keep names backups by time, and keeps the newest that are complet
   mkdirSync(own);
   writeFileSync(join(own, 'manifest.json'), '{}');
   symlinkSync('notes', join(parent, '2000-01-01T00-00-00Z'));
+  const kept = foreignDirectories(parent, first);
   renameSync(first, join(parent, '2020-01-01T00-00-00Z'));
   const { directory, removed } = await backUp();
   assert.deepEqual(removed.sort(), [...older, interrupted].sort());
   assert.ok(existsSync(join(own, 'manifest.json')), 'links are not followed');
   assert.deepEqual(readdirSync(parent).sort(), [
     '2000-01-01T00-00-00Z',
+    ...kept,
     '2020-01-01T00-00-00Z',
     directory.slice(parent.length + 1),
     'notes',
@@ -408,6 +410,19 @@ test('backup --keep names backups by time, and keeps the newest that are complet
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /--keep must be a number from 1/);
 });
+
+/** Named like backups: one of another vault, and others that hold what no backup does. */
+function foreignDirectories(parent: string, backup: string): string[] {
+  const place = (year: number) => join(parent, `${year}-01-01T00-00-00Z`);
+  for (const year of [2004, 2005, 2006]) cpSync(backup, place(year), { recursive: true });
+  const manifest = JSON.parse(readFileSync(join(backup, 'manifest.json'), 'utf8'));
+  const other = { ...manifest, vault_id: 'another-vault' };
+  writeFileSync(join(place(2004), 'manifest.json'), JSON.stringify(other));
+  writeFileSync(join(place(2005), 'manifest.json'), '{}');
+  writeFileSync(join(place(2006), 'notes.txt'), 'kept');
+  mkdirSync(join(place(2007), 'photos'), { recursive: true });
+  return [2004, 2005, 2006, 2007].map((year) => place(year).slice(parent.length + 1));
+}
 
 /** The command lines of the files for deployment, as they are written. */
 const scheduled: Readonly<Record<string, { readonly from: EngineName; readonly line: RegExp }>> = {

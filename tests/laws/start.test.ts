@@ -261,6 +261,8 @@ onBothEngines('the file of the management key', (engine) => {
     assert.deepEqual(readdirSync(dirname(file)), ['management.key']);
     notPrinted(first, key);
     assert.ok(first.output().includes(`is in the file ${file}`));
+    assert.doesNotMatch(first.output(), /console#/, 'a link signs in like the key');
+    assert.match(first.output(), /`strongroom person link --tenant default` prints a link to http/);
     await createApplication(first.url, {}, key);
     first.terminate();
     assert.equal((await first.finished).code, 0);

@@ -36,7 +36,8 @@ export const backupCommand: Command = {
     const directory = keep === undefined ? named : join(named, directoryNamed(now));
     const { manifest, pages } = await backUp(terminal, config, { directory, now });
     noteBackup(config.dataDir, { created_at: manifest.created_at, directory: resolve(directory) });
-    const removed = keep === undefined ? [] : prune(named, keep);
+    const vaultId = manifest.vault_id;
+    const removed = keep === undefined ? [] : prune(named, { keep, vaultId });
     const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0);
     const rootKey = placeOfRootKey(config);
     const { engine, vault_id, root_key } = manifest;

@@ -1,8 +1,9 @@
-/** Which backups of a directory are kept. Only directories that `backup --keep` has named are ever removed. */
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+/** Which backups of a directory are kept. Only what is a backup of the vault is ever removed. */
+import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { day } from '../../base/clock.ts';
-import { manifestFile } from './manifest.ts';
+import { RestoreError } from '../../store/restore-error.ts';
+import { manifestFile, readManifest } from './manifest.ts';
 
 const nameForm = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})Z$/;
 
@@ -14,27 +15,50 @@ export function directoryNamed(time: Date): string {
     .replaceAll(':', '-');
 }
 
+/** The files of a backup, and what writing or reading one leaves next to them when it is cut off. */
+const fileForm = /^(?:strongroom\.db|manifest\.json)(?:\.partial)?(?:-wal|-shm|-journal)?$/;
+
 /**
- * Removes all complete backups but the newest ones, and those that were interrupted more than a day before the newest.
+ * Removes all complete backups of the vault but the newest ones, and those that were interrupted more than a day before
+ * the newest. A directory with anything else in it is not touched, whatever its name is.
  * @returns the paths of what was removed.
  */
-export function prune(parent: string, keep: number): readonly string[] {
-  const names = readdirSync(parent, { withFileTypes: true })
+export function prune(
+  parent: string,
+  { keep, vaultId }: { readonly keep: number; readonly vaultId: string | null },
+): readonly string[] {
+  const backups = readdirSync(parent, { withFileTypes: true })
     // Behind a link there is something else than a backup that was made here.
     .filter((entry) => entry.isDirectory() && nameForm.test(entry.name))
-    .map(({ name }) => name)
-    .sort();
-  const isComplete = (name: string) => existsSync(manifestFile(join(parent, name)));
-  const complete = names.filter(isComplete);
+    .map(({ name }) => ({ name, state: stateOf(join(parent, name), vaultId) }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+  const namesIn = (state: BackupState) =>
+    backups.filter((one) => one.state === state).map(({ name }) => name);
+  const complete = namesIn('complete');
   const newest = timeOf(complete.at(-1) ?? '');
-  const interrupted = names.filter((name) => !isComplete(name) && timeOf(name) < newest - day);
+  const interrupted = namesIn('interrupted').filter((name) => timeOf(name) < newest - day);
   const removed = [...complete.slice(0, -keep), ...interrupted].map((name) => join(parent, name));
   for (const directory of removed) {
     // First, so that a removal that is interrupted leaves nothing that looks complete.
     rmSync(manifestFile(directory), { force: true });
-    rmSync(directory, { recursive: true });
+    for (const name of readdirSync(directory)) rmSync(join(directory, name));
+    rmdirSync(directory);
   }
   return removed;
+}
+
+type BackupState = 'complete' | 'interrupted' | 'foreign';
+
+function stateOf(directory: string, vaultId: string | null): BackupState {
+  const files = readdirSync(directory, { withFileTypes: true });
+  if (!files.every((one) => one.isFile() && fileForm.test(one.name))) return 'foreign';
+  if (!existsSync(manifestFile(directory))) return 'interrupted';
+  try {
+    return readManifest(directory).vault_id === vaultId ? 'complete' : 'foreign';
+  } catch (error) {
+    if (error instanceof RestoreError) return 'foreign';
+    throw error;
+  }
 }
 
 function timeOf(name: string): number {
