@@ -40,14 +40,14 @@ type PasskeyHandling = ConsoleTools & PasskeyRouteTools;
 
 /** Whose passkey is added: that of a link, or of the person who is signed in. */
 interface Adding {
-  readonly whose: SigningIn;
+  readonly whose: PasskeySigner;
   /** What the passkey comes with: the use of the link. Absent for a person who is signed in. */
   readonly link?: WithSession;
   readonly session?: FoundSession;
 }
 
 /** With the maker of the link that lets the person in, if one does. */
-type SigningIn = PasskeyPerson & Partial<Pick<OpenedLink, 'maker'>>;
+type PasskeySigner = PasskeyPerson & Partial<Pick<OpenedLink, 'maker'>>;
 
 export function passkeyRoutes(tools: PasskeyHandling): readonly ConsoleRoute[] {
   const path = `${signInPath}/passkey`;
@@ -175,7 +175,7 @@ function together(link: WithSession, added: WithSession): WithSession {
 }
 
 interface BegunByPasskey {
-  readonly whose: SigningIn;
+  readonly whose: PasskeySigner;
   readonly also: WithSession;
 }
 
