@@ -34,6 +34,7 @@ function rendered(...words: string[]): ReadonlyMap<string, string> {
 const everything = [
   ...['--set', 'serviceMonitor.enabled=true', '--set', 'autoscaling.enabled=true'],
   ...['--set', 'secrets.databaseAuthority=authority'],
+  ...['--set', 'secrets.identityProvider=login'],
   ...['--set-json', 'networkPolicy.monitoring=[{"namespaceSelector": {}}]'],
   ...['--set-json', 'settings={"log_level": "warn", "trusted_proxies": ["10.0.0.0/8"]}'],
 ];
