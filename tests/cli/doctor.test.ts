@@ -18,6 +18,7 @@ import {
 } from '../support/process.ts';
 import { assertUnchanged, contentOf } from '../support/rows.ts';
 import { freePort, temporaryDirectory } from '../support/temporary.ts';
+import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
 
 interface Finding {
@@ -288,6 +289,43 @@ test('it finds a database that cannot be reached or read', async (t) => {
   );
   const [broken] = (await examine(environmentOf(place, withCode)))('database');
   assert.equal(broken?.message, 'it cannot be reached: file is not a database');
+});
+
+onBothEngines('doctor and the roles of people', (engine) => {
+  test('a rule that names what is not there gives nobody anything, and is found', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    const own = (await tenant.send('GET', '/applications/key')).body.id;
+    await vault.stop();
+    const roles = join(temporaryDirectory(t), 'roles.json');
+    const other = '2f1f4a6e-6d8a-4b0e-9a51-1f0c3a7f6b11';
+    const rules = [
+      { tenant: tenant.id, application: own },
+      { tenant: tenant.id, application: other },
+      { tenant: 'no-such-tenant', application: own },
+      { tenant: other, application: own },
+    ];
+    writeFileSync(roles, JSON.stringify(rules.map((rule) => ({ value: 'support', ...rule }))));
+    const of = await examine(
+      environmentOf(vault.place, {
+        STRONGROOM_PUBLIC_URL: 'https://vault.example.com',
+        STRONGROOM_OIDC_ISSUER: 'http://127.0.0.1:1',
+        STRONGROOM_OIDC_CLIENT_ID: 'strongroom',
+        STRONGROOM_OIDC_ROLES: roles,
+      }),
+    );
+    const found = of('sign-in').filter(({ message }) => message.startsWith('rule '));
+    assert.deepEqual(
+      found.map(({ status, message }) => [status, message.slice(0, 6)]),
+      [
+        ['warning', 'rule 2'],
+        ['warning', 'rule 3'],
+        ['warning', 'rule 4'],
+      ],
+    );
+    assert.match(found[0]?.message ?? '', /an application that the tenant does not have$/);
+    assert.match(found[1]?.message ?? '', /a tenant that does not exist$/);
+  });
 });
 
 test('an identity provider that cannot be reached, or is another one, is found', {

@@ -493,6 +493,17 @@ onBothEngines('an identity provider', (engine) => {
     assert.deepEqual(names, ['Administrator', 'Administrator']);
   });
 
+  test('a person who is removed loses the session at once, and comes back as a new person while mapped', async () => {
+    const { tenant, role, subject } = await newDesk();
+    const ada = await signIn(subject);
+    const { person_id } = await personIn(tenant);
+    assert.equal((await administer(tenant, 'DELETE', `/people/${person_id}`)).status, 204);
+    assert.equal((await ada.send(role, 'GET', '/tokens')).status, 401);
+    assert.deepEqual(await tenant.rows('sign_in_methods'), []);
+    await signIn(subject);
+    assert.notEqual((await personIn(tenant)).person_id, person_id);
+  });
+
   test('a person of the vault cannot prove to be present as somebody of the provider', async () => {
     const { tenant, role, subject } = await newDesk();
     const person = await signInPerson(vault.url, tenant.managementKey, { applications: [role] });

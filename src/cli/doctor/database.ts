@@ -10,6 +10,7 @@ import { databaseFile } from '../../store/sqlite/database.ts';
 import { explain } from '../terminal/failure.ts';
 import { checkBackup } from './backup.ts';
 import { type Finding, reporter } from './finding.ts';
+import { checkRoleRules } from './identity-provider.ts';
 import { checkNewRootKey, checkRootKey } from './root-key.ts';
 
 const pooled =
@@ -169,6 +170,7 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
       found,
       ...(await checkRootKey(config, store, tenants)),
       ...checkBackup(config, hasProductionTenant),
+      ...(await checkRoleRules(config, store)),
     ];
   } finally {
     await store.close();

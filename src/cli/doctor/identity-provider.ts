@@ -1,6 +1,13 @@
 /** The identity provider: reached, and the one that the operator named. */
+
 import { createCalls, discover, whyRefused } from '../../access/people/identity-provider.ts';
+import type { RoleRule } from '../../access/people/mapped-roles.ts';
+import { tenantMeant } from '../../access/tenants/handle.ts';
+import { type ApplicationId, parseUuid } from '../../base/ids.ts';
 import type { Config } from '../../runtime/config/config.ts';
+import type { ReadOnlyStore } from '../../store/open/read-only.ts';
+import { applicationCount } from '../../store/queries/applications.ts';
+import { tenantNamed, tenantWithId } from '../../store/queries/tenants.ts';
 import { type Finding, reporter } from './finding.ts';
 
 const advice =
@@ -42,4 +49,34 @@ export async function checkIdentityProvider({
       problem(`the identity provider cannot be used: ${whyRefused(error)}`, advice),
     ];
   }
+}
+
+/** Rules that give nothing, because what they name is not there: nobody else would say so. */
+export async function checkRoleRules(
+  { roleRules }: Pick<Config, 'roleRules'>,
+  store: ReadOnlyStore,
+): Promise<readonly Finding[]> {
+  const { warning } = reporter('sign-in');
+  const flaws = await Promise.all(roleRules.map((rule) => flawOf(rule, store)));
+  return flaws.flatMap((flaw, at) =>
+    flaw === undefined
+      ? []
+      : [
+          warning(
+            `rule ${at + 1} of the file of STRONGROOM_OIDC_ROLES names ${flaw}`,
+            'Correct the rule, and send SIGHUP to the vault.',
+          ),
+        ],
+  );
+}
+
+async function flawOf(rule: RoleRule, store: ReadOnlyStore): Promise<string | undefined> {
+  const tenant = tenantMeant(await store.select(tenantNamed(rule.tenant)), rule.tenant);
+  if (tenant === 'ambiguous') return 'the id of one tenant and the name of another';
+  const known = tenant === undefined ? [] : await store.select(tenantWithId(tenant));
+  if (tenant === undefined || known.length === 0) return 'a tenant that does not exist';
+  const id = parseUuid<ApplicationId>(rule.application);
+  const ids = id === undefined ? [] : [id];
+  const [found] = await store.select(applicationCount({ tenant, ids, kinds: undefined }));
+  return found?.count ? undefined : 'an application that the tenant does not have';
 }
