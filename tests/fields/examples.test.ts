@@ -1,30 +1,14 @@
 /** The examples: each collects a card in a browser as a customer would, and its pictures are those of the docs. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { after, before, suite, test } from 'node:test';
 import { startBrowser, withoutBrowser } from '../support/browser.ts';
 import { installed, reasonWithout } from '../support/development-packages.ts';
+import { startExample } from '../support/examples.ts';
 import { takePicture } from '../support/pictures.ts';
-import { root } from '../support/source.ts';
 import type { Lender } from '../support/temporary.ts';
 
 const vue = await installed('vue');
 const skip = withoutBrowser || reasonWithout({ vue });
-
-/** `npm run example NAME`, until it says where its page is. */
-async function startExample(t: Lender, name: string): Promise<string> {
-  const child = spawn(process.execPath, ['examples/start.ts', name, '0'], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  t.after(() => void child.kill('SIGTERM'));
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /^Open (\S+)/.exec(line)?.[1];
-    if (url) return url;
-  }
-  throw new Error('the example did not start');
-}
 
 suite('Examples', { skip }, () => {
   const given: (() => void | Promise<void>)[] = [];

@@ -216,7 +216,8 @@ export class StrongroomElement extends Base {
   fail(error: FieldsError): void {
     const text = document.createElement('p');
     text.setAttribute('role', 'alert');
-    text.textContent = sorry(this.#locale());
+    const locale = this.getAttribute('locale') ?? this.#fields?.locale;
+    text.textContent = locale === undefined ? error.customerMessage : sorry(locale);
     this.replaceChildren(text);
     const { code, message } = error;
     this.#tell('error', { code, message, customerMessage: text.textContent });
