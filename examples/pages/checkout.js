@@ -38,6 +38,6 @@ async function attempt(action) {
   try {
     await action();
   } catch (error) {
-    if (error.code !== 'incomplete') result.textContent = error.message;
+    if (error.code !== 'incomplete') result.textContent = error.customerMessage ?? error.message;
   }
 }

@@ -14,6 +14,6 @@ form.addEventListener('submit', async (event) => {
     result.textContent = `Saved: ${token.data.number}`;
   } catch (error) {
     // A field that is not complete says so itself.
-    if (error.code !== 'incomplete') result.textContent = error.message;
+    if (error.code !== 'incomplete') result.textContent = error.customerMessage;
   }
 });

@@ -1,5 +1,5 @@
 /** The same page with React. */
-import type { StrongroomElement } from '@strongroom/fields';
+import type { FieldsError, StrongroomElement } from '@strongroom/fields';
 import {
   CardCode,
   CardExpiry,
@@ -32,8 +32,8 @@ function CardForm() {
       });
       setResult(`Saved: ${token.data.number} (${brand})`);
     } catch (error) {
-      const { code: reason, message } = error as { code?: string; message: string };
-      if (reason !== 'incomplete') setResult(message);
+      const { code: reason, customerMessage } = error as FieldsError;
+      if (reason !== 'incomplete') setResult(customerMessage);
     }
   }
 

@@ -95,6 +95,24 @@ export class Fields extends EventTarget {
     adopt(this);
   }
 
+  override addEventListener(
+    type: 'error',
+    listener: (event: CustomEvent<FieldsError>) => void,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  override addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  override addEventListener(
+    type: string,
+    listener: unknown,
+    options?: boolean | AddEventListenerOptions,
+  ): void {
+    super.addEventListener(type, listener as EventListener, options);
+  }
+
   readonly tokens = {
     /** Creates a token. Fields go into `data`. */
     create: (body: BodyWithFields, options: RequestOptions = {}): Promise<Response> =>

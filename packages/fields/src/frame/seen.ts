@@ -8,6 +8,8 @@
 const seenMsMin = 500;
 /** The shortest that browsers permit. */
 const delayMs = 100;
+/** So much of it has to be in the window, at any place of a pixel. */
+const partMin = 0.9;
 
 /** https://w3c.github.io/IntersectionObserver/v2/ */
 interface VisibilityEntry extends IntersectionObserverEntry {
@@ -21,7 +23,7 @@ export function watchSeen(button: HTMLButtonElement): () => boolean {
   const mark = (isSeen: boolean) => button.setAttribute('aria-disabled', String(!isSeen));
   const isSeen = () => button.ariaDisabled === 'false';
   mark(false);
-  const setting = { threshold: 1, trackVisibility: true, delay: delayMs };
+  const setting = { threshold: partMin, trackVisibility: true, delay: delayMs };
   new IntersectionObserver((entries) => {
     clearTimeout(timer);
     if ((entries.at(-1) as VisibilityEntry).isVisible !== true) mark(false);
