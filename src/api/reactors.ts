@@ -1,7 +1,8 @@
 /** Reactors: code of tenants, calls of it, and what came of them. */
 import Type from 'typebox';
+import { keepingVersions } from '../reactors/calls/code-versions.ts';
 import { callReactor, type ReactorCalling } from '../reactors/calls/react.ts';
-import { readReactorLogs, readResult } from '../reactors/calls/read-result.ts';
+import { readReactorLogs, readReactorVersions, readResult } from '../reactors/calls/read-result.ts';
 import { invoking } from '../reactors/calls/run-caller.ts';
 import { formulasRemoved, type ReactorWriting, reactorResource } from '../reactors/resource.ts';
 import { codeLengthMax } from '../reactors/sandbox/limits.ts';
@@ -167,6 +168,16 @@ const reactorLog = object(
   { title: 'ReactorLog', description: 'What the code wrote to its log in one call.' },
 );
 
+const reactorVersion = object(
+  {
+    id: attribute(uuid, 'Identifies it.'),
+    code: attribute(text, 'The code that the reactor had.'),
+    replaced_by: attribute(uuid, 'The application that replaced it.'),
+    replaced_at: attribute(timestamp, 'When it was replaced.'),
+  },
+  { title: 'ReactorVersion', description: 'Code that a reactor had before.' },
+);
+
 const reactorLogsQuery = object(
   { size: pageQuery.size, start: attribute(pageQuery.start, cursor) },
   strict,
@@ -189,13 +200,13 @@ const raised = [
   'reactor_unavailable',
 ] as const;
 
-export const reactors: Resource<ReactorWriting & ReactorCalling> = {
+export const reactors: Resource<Omit<ReactorWriting, 'keepVersion'> & ReactorCalling> = {
   tag: 'Reactors',
   description:
     'A reactor is code of yours that runs in the vault, in a sandbox, with values in the place of references to ' +
     'tokens.',
   operations: (tools) => {
-    const stored = reactorResource(tools);
+    const stored = reactorResource({ ...tools, keepVersion: keepingVersions(tools) });
     return [
       operation({
         id: 'createReactor',
@@ -309,6 +320,22 @@ export const reactors: Resource<ReactorWriting & ReactorCalling> = {
         example: { params: { id: exampleId }, reply: { data: [] } },
         handle: ({ caller, params, query }) =>
           readReactorLogs(tools, caller, { id: params.id, query }),
+      }),
+      operation({
+        id: 'listReactorVersions',
+        method: 'GET',
+        path: '/reactors/:id/versions',
+        summary: 'Read the code that a reactor had before, newest first',
+        description:
+          'Whenever the code changes, the code before is kept for 90 days, as long as the tenant has room for it ' +
+          '(`reactor_storage_limit`). To go back, update the reactor with it.',
+        permission: 'reactor:read',
+        params: byId,
+        query: reactorLogsQuery,
+        reply: { status: 200, body: cursorPage(reactorVersion) },
+        example: { params: { id: exampleId }, reply: { data: [] } },
+        handle: ({ caller, params, query }) =>
+          readReactorVersions(tools, caller, { id: params.id, query }),
       }),
       operation({
         id: 'replaceReactor',

@@ -40,6 +40,12 @@ export interface ReactorReading extends Pick<CodeTools, 'clock'> {
 
 export interface ReactorWriting extends ReactorReading, CodeTools, ListTools {
   readonly random: Random;
+  /** The row that keeps code which is replaced. */
+  readonly keepVersion: (
+    caller: Caller,
+    reactor: ReactorId,
+    code: string,
+  ) => Promise<readonly Row<'reactor_runs'>[]>;
 }
 
 type ReactorRow = Row<'reactors'>;
@@ -94,7 +100,10 @@ export function reactorResource(tools: ReactorWriting): ReactorResource {
 
     async revise(caller, next, { settings: { name, definition }, before }) {
       if (!isDeepStrictEqual(before, definition)) await requireUsable(caller, definition);
-      return { row: reactorRow(caller.tenant, { definition, random }, { ...next, name }) };
+      const row = reactorRow(caller.tenant, { definition, random }, { ...next, name });
+      if (before.code === definition.code) return { row };
+      const reactor_runs = await tools.keepVersion(caller, row.reactor_id, before.code);
+      return { row, insert: { reactor_runs } };
     },
 
     show: (caller, row, operation) =>

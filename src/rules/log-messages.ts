@@ -81,6 +81,7 @@ export const messages = {
     read: 'Reactor retrieved',
     'read result': 'Reactor result retrieved',
     'read logs': 'Reactor logs retrieved',
+    'read versions': 'Reactor versions retrieved',
     update: 'Reactor updated',
     delete: 'Reactor deleted',
     list: 'Reactors listed',

@@ -31,7 +31,7 @@ onBothEngines('editors of the console', (engine) => {
     test('editors of the console', { skip: withoutBrowser }, () => undefined);
     return;
   }
-  const { browser, newDesk } = consoleOf(engine);
+  const { browser, newDesk } = consoleOf(engine, { environment: { STRONGROOM_REACTORS: 'on' } });
 
   /** Opens the rules of the support desk, and types into the first one. */
   async function typeInto(page: Page, text: string): Promise<void> {
@@ -111,6 +111,36 @@ onBothEngines('editors of the console', (engine) => {
     await button(page, 'Save rules').click();
     await page.getByText('Saved', { exact: true }).waitFor();
     assert.equal(await descriptionOf(tenant), 'typed before the end');
+    assert.deepEqual(complaints, []);
+  });
+
+  test('earlier code of a reactor is shown and saved again, and the editor completes arguments', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    const key = tenant.managementKey;
+    const code = (text: string) => `module.exports = () => '${text}';\n`;
+    const body = { name: 'greeting', code: code('first') };
+    const made = await tenant.send('POST', '/reactors', { key, body });
+    assert.equal(made.status, 201, made.text);
+    const path = `/reactors/${made.body.id}`;
+    const changed = await tenant.send('PUT', path, {
+      key,
+      body: { ...body, code: code('second') },
+    });
+    assert.equal(changed.status, 200, changed.text);
+    await openPage(page, 'Reactors');
+    await page.getByRole('link', { name: 'greeting' }).click();
+    await button(page, 'Show in editor').click();
+    const editor = page.getByRole('textbox', { name: 'Code' });
+    await editor.getByText("'first'").waitFor();
+    await button(page, 'Save').click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.equal((await tenant.send('GET', path, { key })).body.code, code('first'));
+    await page.getByRole('cell', { name: '−1 +1' }).first().waitFor();
+    await page.getByLabel('Arguments').fill('{ "amount": 12 }');
+    await editor.click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('event.req.args.am');
+    await page.getByRole('option', { name: /event\.req\.args\.amount/ }).waitFor();
     assert.deepEqual(complaints, []);
   });
 

@@ -1,6 +1,7 @@
 /** The console in a browser: each page does its main task, and what tenants store runs nowhere and stays nowhere. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { withoutBrowser } from '../support/browser.ts';
 import {
   administratorCode,
@@ -8,6 +9,7 @@ import {
   cardNumber,
   consoleOf,
   consolePages,
+  goTo,
   hostile,
   newWatchedPage,
   openPage,
@@ -18,6 +20,7 @@ import { installed, reasonWithout } from '../support/development-packages.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { takePicture } from '../support/pictures.ts';
 import { startCalled } from '../support/proxy-calls.ts';
+import type { TestTenant } from '../support/tenant.ts';
 import { routesOf } from '../support/vault.ts';
 
 const axe = await installed('axe-core');
@@ -210,13 +213,16 @@ onBothEngines('the console', (engine) => {
       if (sent.url().startsWith('data:')) return;
       requested.add(`${sent.method()} ${origin === tenant.vault.url ? pathname : sent.url()}`);
     });
+    const details = await detailsOf(tenant);
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       for (const name of consolePages) {
         await openPage(page, name);
-        await page.locator('main [aria-busy=true]').waitFor({ state: 'detached' });
-        const found = await violationsOn(page);
-        assert.deepEqual(found, [], `${name} ${colorScheme}`);
+        await check(page, `${name} ${colorScheme}`);
+      }
+      for (const path of details) {
+        await goTo(page, path);
+        await check(page, `${path} ${colorScheme}`);
       }
     }
     await page.setViewportSize({ width: 390, height: 800 });
@@ -225,13 +231,72 @@ onBothEngines('the console', (engine) => {
       await openPage(page, name);
       assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, name);
     }
+    for (const path of details) {
+      await goTo(page, path);
+      await check(page, `${path} on a phone`);
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, path);
+    }
     const declared = (await routesOf(tenant.vault)).map(
       ({ method, path: pattern }) => new RegExp(`^${method} ${pattern.replace(/:\w+/g, '[^/]+')}$`),
     );
-    const own = [...requested].filter((one) => !declared.some((route) => route.test(one)));
-    assert.deepEqual(own, [], 'every request is one that any program can send with a key');
+    const served = [...declared, /^GET \/assets\//, /^\w+ \/console\/session\b/];
+    const own = [...requested].filter((one) => !served.some((route) => route.test(one)));
+    assert.deepEqual(own, [], 'but for signing in, every request is one that any program can send');
     assert.ok(requested.size > consolePages.length);
     assert.deepEqual(complaints, []);
+  });
+
+  async function check(page: Page, name: string): Promise<void> {
+    await page.getByRole('heading', { level: 1 }).first().waitFor();
+    await page.locator('main [aria-busy=true]').first().waitFor({ state: 'detached' });
+    assert.deepEqual(await violationsOn(page), [], name);
+  }
+
+  /** A page of each kind that the navigation does not name. */
+  async function detailsOf(tenant: TestTenant): Promise<readonly string[]> {
+    const made = async (path: string, body: unknown): Promise<string> => {
+      const one = await tenant.send('POST', path, { key: tenant.managementKey, body });
+      assert.equal(one.status, 201, one.text);
+      return `${path}/${one.body.id}`;
+    };
+    const url = `${destinationUrl}/events`;
+    const application = await made('/applications', {
+      name: 'a',
+      type: 'private',
+      rules: [lastFour],
+    });
+    return [
+      `/tokens/card-${tenant.id}`,
+      application,
+      await made('/proxies', { name: 'p', destination_url: destinationUrl }),
+      await made('/reactors', { name: 'r', code: 'module.exports = () => ({})' }),
+      await made('/webhooks', { name: 'w', url, events: ['token.created'] }),
+      await made('/people', { name: 'Ada', applications: [application.split('/').at(-1)] }),
+      '/account',
+      '/no-such-page',
+    ];
+  }
+
+  test('the sign-in page has no violation, and the first page is 150 kB at most', async () => {
+    const tenant = await newTenant();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const width of [1280, 390]) {
+        const viewport = { width, height: 800 };
+        const context = await browser().newContext({ colorScheme, viewport });
+        const { page, complaints } = await newWatchedPage(context);
+        await page.goto(`${tenant.vault.url}/console`);
+        await page.getByLabel('Or paste the link here').waitFor();
+        await check(page, `sign-in ${colorScheme} ${width}`);
+        assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
+        const sizes = `['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind))
+          .filter(({ name }) => !name.startsWith('data:')).map((one) => one.encodedBodySize)`;
+        const received = (await page.evaluate(sizes)) as readonly number[];
+        const bytes = received.reduce((sum, size) => sum + size, 0);
+        assert.ok(received.length >= 3 && bytes > 10_000 && bytes <= 150_000, `${bytes} bytes`);
+        assert.deepEqual(complaints, []);
+        await context.close();
+      }
+    }
   });
 
   test('whoever signs out, or whose session ends, sees nothing of the page that was open', async () => {

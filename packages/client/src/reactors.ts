@@ -6,10 +6,12 @@ import type {
   AsyncReactResponse,
   ListReactorLogsQuery,
   ListReactorsQuery,
+  ListReactorVersionsQuery,
   Reactor,
   ReactorLog,
   ReactorPatch,
   ReactorRequest,
+  ReactorVersion,
   ReactRequest,
   ReactResponse,
 } from './wire.ts';
@@ -107,6 +109,24 @@ export class Reactors extends Resource {
    */
   logs(id: string, query: ListReactorLogsQuery = {}, options?: RequestOptions): List<ReactorLog> {
     return this.pagesOf('listReactorLogs', { params: { id }, query }, options);
+  }
+
+  /**
+   * The code that a reactor had before, newest first. To go back, update the reactor with it.
+   *
+   * @example
+   * ```ts
+   * const code = 'module.exports = async () => ({ raw: {} });';
+   * const { id } = await admin.reactors.create({ name: 'Changing', code });
+   * for await (const { code, replaced_at } of admin.reactors.versions(id)) console.log(replaced_at, code);
+   * ```
+   */
+  versions(
+    id: string,
+    query: ListReactorVersionsQuery = {},
+    options?: RequestOptions,
+  ): List<ReactorVersion> {
+    return this.pagesOf('listReactorVersions', { params: { id }, query }, options);
   }
 
   /**

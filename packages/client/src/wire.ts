@@ -1749,6 +1749,26 @@ export interface ReactorRuntime {
   permissions?: string[];
 }
 
+/** Code that a reactor had before. */
+export interface ReactorVersion {
+  /** Identifies it. */
+  id: string;
+  /** The code that the reactor had. */
+  code: string;
+  /** The application that replaced it. */
+  replaced_by: string;
+  /** When it was replaced. */
+  replaced_at: string;
+}
+
+/** A reactor version list. */
+export interface ReactorVersionList {
+  /** Where the page is in the list. */
+  pagination: CursorPagination;
+  /** The items of the page. */
+  data: ReactorVersion[];
+}
+
 /** A replay. */
 export interface Replay {
   /** How many are sent again. */
@@ -2530,6 +2550,14 @@ export interface ListReactorLogsQuery {
   start?: string | undefined;
 }
 
+/** What selects and orders: Read the code that a reactor had before, newest first. */
+export interface ListReactorVersionsQuery {
+  /** How many items a page has at most: 20 unless given, and at most 100. */
+  size?: number | undefined;
+  /** The cursor `pagination.next` of an earlier response to the same request. */
+  start?: string | undefined;
+}
+
 /** What selects and orders: List the deliveries of a webhook, newest first. */
 export interface ListDeliveriesQuery {
   /** Only deliveries in this state. */
@@ -3034,6 +3062,13 @@ export interface Operations {
     body: undefined;
     reply: ReactorLogList;
   };
+  /** Read the code that a reactor had before, newest first. */
+  listReactorVersions: {
+    params: { id: string };
+    query: ListReactorVersionsQuery;
+    body: undefined;
+    reply: ReactorVersionList;
+  };
   /** Create a key by which clients encrypt; its public half is shown this once. */
   createEncryptionKey: {
     params: undefined;
@@ -3327,6 +3362,7 @@ export const operations: Readonly<Record<OperationId, string>> = {
   reactAsync: 'POST /reactors/{id}/react-async private session',
   getReactorResult: 'GET /reactors/{id}/results/{requestId} private session',
   listReactorLogs: 'GET /reactors/{id}/logs management',
+  listReactorVersions: 'GET /reactors/{id}/versions management',
   createEncryptionKey: 'POST /keys management',
   listEncryptionKeys: 'GET /keys management',
   getEncryptionKey: 'GET /keys/{id} management',

@@ -23,7 +23,7 @@ import { type CodeRun, type CodeRunning, runCode } from '../runs/run.ts';
 import { type CodeInput, readInput, type WrittenInput, writeInput } from './arguments.ts';
 import { type CalledReactor, calledReactor, timeoutMsOfCall } from './called-reactor.ts';
 import { type Invocation, invokedEntry } from './entries.ts';
-import { expiryOf, type RunBody, type RunCaller, runRow } from './run-row.ts';
+import { callerOfRun, expiryOf, type RunBody, runRow } from './run-row.ts';
 import { type CallToSettle, settle } from './settle.ts';
 import { type StoredBytes, storageExceeded } from './stored-bytes.ts';
 import type { AdmitLog } from './stored-logs.ts';
@@ -201,11 +201,6 @@ async function callLater(
     },
     reply: { status: 202, body: { asyncReactorRequestId: run_id } },
   };
-}
-
-function callerOfRun({ application, key, session, signedIn, origin }: Caller): RunCaller {
-  const { trace: _ofThisRequest, ...where } = origin;
-  return { application, key, session: session ?? null, signedIn, ...where };
 }
 
 /** Concurrent requests may exceed the limit by their number. */

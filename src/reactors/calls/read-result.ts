@@ -60,18 +60,61 @@ export interface CallLogQuery {
 }
 
 const sizeDefault = 20;
-const route = 'GET /reactors/:id/logs';
+
+interface KeptList {
+  readonly route: string;
+  readonly kept: RunPage['kept'];
+  readonly operation: 'read logs' | 'read versions';
+  readonly view: (reader: Caller, row: Row<'reactor_runs'>) => object;
+}
+
+const logs: KeptList = {
+  route: 'GET /reactors/:id/logs',
+  kept: 'calls',
+  operation: 'read logs',
+  view: viewLog,
+};
+
+const versions: KeptList = {
+  route: 'GET /reactors/:id/versions',
+  kept: 'versions',
+  operation: 'read versions',
+  view: viewVersion,
+};
+
+interface KeptRequest {
+  readonly id: string;
+  readonly query: CallLogQuery;
+}
 
 /** The decision throws `not_found`, or `integrity` if a call on the page was altered. */
 export function readReactorLogs(
   tools: ReactorReading,
   caller: Caller,
-  { id, query }: { readonly id: string; readonly query: CallLogQuery },
+  request: KeptRequest,
+): Decide {
+  return readKept(tools, caller, { ...request, list: logs });
+}
+
+/** The code that the reactor had before, newest first. Throws the same. */
+export function readReactorVersions(
+  tools: ReactorReading,
+  caller: Caller,
+  request: KeptRequest,
+): Decide {
+  return readKept(tools, caller, { ...request, list: versions });
+}
+
+function readKept(
+  tools: ReactorReading,
+  caller: Caller,
+  { id, query, list }: KeptRequest & { readonly list: KeptList },
 ): Decide {
   const { store, clock } = tools;
   const { tenant } = caller;
   const cursorKey = tenant.keyring.secret('cursor');
   const { size = sizeDefault, start } = query;
+  const { route, kept, operation, view } = list;
   const after = start === undefined ? undefined : openCursor(cursorKey, route, start);
   if (start !== undefined && after === undefined) {
     throw invalid('start', 'must be the cursor of an earlier response');
@@ -80,18 +123,18 @@ export function readReactorLogs(
     const { reactor_id: reactor } = await rowOf(store, 'reactors', { tenant, id });
     const now = clock.now();
     const position = after as unknown as RunPosition | undefined;
-    const page = { tenant: tenant.id, reactor, now, after: position };
+    const page = { tenant: tenant.id, reactor, now, after: position, kept };
     const { shown, hasMore } = await pageOf(store, page, size);
     const last = shown.at(-1);
     const next = hasMore && last && sealCursor(cursorKey, route, positionOf(last));
-    const fact = { entity: 'reactor', id: reactor, operation: 'read logs' } as const;
+    const fact = { entity: 'reactor', id: reactor, operation } as const;
     return {
       change: { entries: [entryOf(caller, now, fact)] },
       reply: {
         status: 200,
         body: {
           pagination: { page_size: size, ...(next && { next }) },
-          data: shown.map((row) => viewLog(caller, row)),
+          data: shown.map((row) => view(caller, row)),
         },
       },
     };
@@ -149,5 +192,15 @@ function viewLog(reader: Caller, row: Row<'reactor_runs'>): object {
       at: formatTimestamp(parseInstant(at)),
       text,
     })),
+  };
+}
+
+function viewVersion(reader: Caller, row: Row<'reactor_runs'>): object {
+  const { code = '', caller } = openRun(openerFor(reader, 'reactor:read'), row).reveal();
+  return {
+    id: row.run_id,
+    code,
+    replaced_by: caller.application,
+    replaced_at: formatTimestamp(row.created_at),
   };
 }

@@ -1,12 +1,12 @@
 /** The stored form of a reactor call: sealed, with an expiry time. */
 
-import { hour, type Instant, instantAfter } from '../../base/clock.ts';
+import { day, hour, type Instant, instantAfter } from '../../base/clock.ts';
 import { type AttributeErrors, type ErrorCode, VaultError } from '../../base/errors.ts';
 import type { ApplicationId, KeyId, SessionId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { Secret } from '../../base/secret.ts';
 import { openBound, sealBound, type UnsealedRun } from '../../rules/bound-row.ts';
-import type { Origin, SignedInPerson } from '../../rules/caller.ts';
+import type { Caller, Origin, SignedInPerson } from '../../rules/caller.ts';
 import type { Opener } from '../../rules/openings.ts';
 import type { Reply } from '../../rules/reply.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -15,6 +15,8 @@ import type { CodeLogLine } from '../sandbox/sandbox.ts';
 import type { CodeInput } from './arguments.ts';
 
 const runRetentionMs = 24 * hour;
+/** Earlier code of a reactor is kept for so long, which no call is. */
+export const versionRetentionMs = 90 * day;
 
 /** What the vault needs to know about the caller when it runs the call later. */
 export interface RunCaller {
@@ -57,6 +59,8 @@ export interface RunBody {
   readonly result?: RunResult;
   readonly isFailed: boolean;
   readonly log: readonly CodeLogLine[];
+  /** Set where the row is no call, but the code that the reactor had until then. */
+  readonly code?: string;
 }
 
 export function runRow(
@@ -84,4 +88,10 @@ export function problemOfRun({ code, public: detail, errors }: VaultError): RunP
 /** Restores the error from its stored form. */
 export function errorOfProblem({ code, detail, errors }: RunProblem): VaultError {
   return new VaultError(code, { public: detail, ...(errors && { errors }) });
+}
+
+/** As much of the caller as is stored with a call. */
+export function callerOfRun({ application, key, session, signedIn, origin }: Caller): RunCaller {
+  const { trace: _ofThisRequest, ...where } = origin;
+  return { application, key, session: session ?? null, signedIn, ...where };
 }

@@ -1,6 +1,6 @@
 /** Queries about reactors and calls of them. */
 import { sql } from 'kysely';
-import type { Instant } from '../../base/clock.ts';
+import { day, type Instant } from '../../base/clock.ts';
 import type { ReactorId, ReactorRunId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Unproven } from '../stored-row.ts';
@@ -76,7 +76,13 @@ export interface RunPage {
   readonly now: Instant;
   readonly limit: number;
   readonly after: RunPosition | undefined;
+  /** Calls that have ended, or earlier code of the reactor. */
+  readonly kept: 'calls' | 'versions';
 }
+
+/** What is kept for longer is no call. */
+const callKeptMsMax = 30 * day;
+const keptMs = sql<number>`expires_at - created_at`;
 
 export function runPage({
   tenant,
@@ -84,6 +90,7 @@ export function runPage({
   now,
   limit,
   after,
+  kept,
 }: RunPage): Query<Row<'reactor_runs'>> {
   return (db) => {
     const select = db
@@ -93,6 +100,7 @@ export function runPage({
       .where('reactor_id', '=', reactor)
       .where('due_at', 'is', null)
       .where('expires_at', '>', now)
+      .where(keptMs, kept === 'calls' ? '<=' : '>', callKeptMsMax)
       .orderBy('created_at', 'desc')
       .orderBy('run_id', 'desc')
       .limit(limit);

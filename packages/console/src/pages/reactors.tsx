@@ -1,8 +1,9 @@
 /** Reactors: code that runs in the vault, with an editor, a trial run, logs, and earlier versions. */
-import type { Reactor, ReactorLog, ReactorPatch } from '@strongroom/client';
+import type { Reactor, ReactorLog, ReactorPatch, ReactorVersion } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
+import { nameOfApplication } from '../core/names.ts';
 import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
@@ -178,6 +179,11 @@ function Editor({ reactor, onSaved }: EditorProps) {
   const draft = useDraft(`code of ${id}`, reactor.code);
   /** Counts texts that replace what is in the editor. */
   const [round, setRound] = useState(0);
+  const [args, setArgs] = useState('{ "name": "Ada" }');
+  const showCode = (text: string) => {
+    draft.set(text);
+    setRound((one) => one + 1);
+  };
   const saving = useSaving({
     draft,
     read: async () => (await vaultFor('reactor:read').reactors.get(id)).code,
@@ -216,18 +222,90 @@ function Editor({ reactor, onSaved }: EditorProps) {
             label={t.reactors.code}
             initial={draft.value}
             onChange={draft.set}
+            argumentNames={() => namesIn(args)}
           />
           {saving.notice}
         </div>
       </Section>
-      <TryReactor id={id} isSaved={!draft.isChanged} />
+      <TryReactor id={id} isSaved={!draft.isChanged} args={args} onArgs={setArgs} />
+      <Versions reactor={reactor} onShow={showCode} />
     </>
   );
 }
 
+/** The members of the arguments, which the editor completes. */
+function namesIn(args: string): readonly string[] {
+  try {
+    return Object.keys(JSON.parse(args));
+  } catch {
+    return [];
+  }
+}
+
+interface VersionsProps {
+  readonly reactor: Reactor;
+  readonly onShow: (code: string) => void;
+}
+
+/** Earlier code goes into the editor, where it is seen, run, and saved like any other. */
+function Versions({ reactor, onShow }: VersionsProps) {
+  const versions = usePages<ReactorVersion>(`versions ${reactor.id} ${reactor.modified_at}`, () =>
+    vaultFor('reactor:read').reactors.versions(reactor.id, { size: 10 }),
+  );
+  if (versions.error === undefined && !versions.isLoading && versions.items.length === 0)
+    return null;
+  return (
+    <Section title={t.reactors.versions} lead={t.reactors.versionsLead}>
+      <ErrorNote error={versions.error} onRetry={versions.reload} />
+      <Table
+        label={t.reactors.versions}
+        rows={versions.items}
+        keyOf={({ id }) => id}
+        isLoading={versions.isLoading}
+        more={{ hasMore: versions.hasMore, onMore: versions.more }}
+        columns={[
+          { head: t.reactors.until, cell: ({ replaced_at }) => <Time at={replaced_at} /> },
+          {
+            head: t.reactors.replacedBy,
+            cell: ({ replaced_by }) => nameOfApplication(replaced_by),
+            isMinor: true,
+          },
+          {
+            head: t.reactors.lines,
+            cell: ({ code }) => t.reactors.changed(...changedLines(code, reactor.code)),
+          },
+          {
+            head: '',
+            cell: ({ code }) => (
+              <Button onClick={() => onShow(code)}>{t.reactors.showVersion}</Button>
+            ),
+            isNumber: true,
+          },
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** How many lines the version has that the code no longer has, and the other way round. */
+function changedLines(version: string, code: string): readonly [gone: number, added: number] {
+  const [before, now] = [version, code].map((text) => text.split('\n'));
+  const missing = (from: readonly string[] = [], other: readonly string[] = []) => {
+    const known = new Set(other);
+    return from.filter((line) => !known.has(line)).length;
+  };
+  return [missing(before, now), missing(now, before)];
+}
+
+interface TryProps {
+  readonly id: string;
+  readonly isSaved: boolean;
+  readonly args: string;
+  readonly onArgs: (args: string) => void;
+}
+
 /** Runs the saved code, and shows its result and what it logged. */
-function TryReactor({ id, isSaved }: { id: string; isSaved: boolean }) {
-  const [args, setArgs] = useState('{ "name": "Ada" }');
+function TryReactor({ id, isSaved, args, onArgs }: TryProps) {
   const [reason, setReason] = useState('');
   const [result, setResult] = useState<string | undefined>(undefined);
   const { isBusy, error, run } = useAction();
@@ -260,7 +338,7 @@ function TryReactor({ id, isSaved }: { id: string; isSaved: boolean }) {
           label={t.reactors.args}
           rows={3}
           value={args}
-          onValue={setArgs}
+          onValue={onArgs}
           hint={t.reactors.argsHint}
         />
         <ReasonField hint={t.reason.whole} reason={reason} onReason={setReason} />

@@ -8,13 +8,17 @@ interface CodeEditorProps {
   /** Another text is shown in an editor of its own, by its key. */
   readonly initial: string;
   readonly onChange: (text: string) => void;
+  /** Names in the arguments of a run, which are completed. */
+  readonly argumentNames: () => readonly string[];
 }
 
-export function CodeEditor({ label, initial, onChange }: CodeEditorProps) {
+export function CodeEditor({ label, initial, onChange, argumentNames }: CodeEditorProps) {
   const parent = useRef<HTMLDivElement>(null);
   const [isPlain, setPlain] = useState(false);
   const latest = useRef(onChange);
   latest.current = onChange;
+  const names = useRef(argumentNames);
+  names.current = argumentNames;
   useEffect(() => {
     let close: (() => void) | undefined;
     let isCurrent = true;
@@ -27,6 +31,7 @@ export function CodeEditor({ label, initial, onChange }: CodeEditorProps) {
         label,
         isDark: isDark(),
         onChange: (text) => latest.current(text),
+        argumentNames: () => names.current(),
       });
       close = () => view.destroy();
     };

@@ -123,8 +123,9 @@ function ThemePicker() {
   );
 }
 
-function isTyping(target: EventTarget | null): boolean {
-  const element = target as HTMLElement | null;
+/** Also in the editor of code, whose parts the event names only in its path. */
+function isTyping(event: KeyboardEvent): boolean {
+  const element = event.composedPath()[0] as HTMLElement | undefined;
   return element?.closest('input, textarea, select, [contenteditable], dialog') != null;
 }
 
@@ -137,7 +138,7 @@ function useShortcuts(): void {
         isPaletteOpen.value = true;
         return;
       }
-      if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey) return;
+      if (isTyping(event) || event.metaKey || event.ctrlKey || event.altKey) return;
       const jump = isJumping ? jumps[event.key] : undefined;
       isJumping = event.key === 'g';
       if (jump !== undefined) navigate(hrefOf(jump));

@@ -2179,6 +2179,34 @@ class SyncReactors(SyncResource):
 
         return SyncList(read_page)
 
+    def versions(
+        self,
+        id: str,
+        *,
+        size: int | Unset = UNSET,
+        start: str | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> SyncList[models.ReactorVersion]:
+        """Read the code that a reactor had before, newest first.
+
+            size: How many items a page has at most: 20 unless given, and at most 100.
+            start: The cursor `pagination.next` of an earlier response to the same request.
+"""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {"size": size, "start": start}
+
+        def read_page(start: str | None) -> Any:
+            if start is not None:
+                _query.pop("page", None)
+                _query["start"] = start
+            page = self._transport.call("listReactorVersions", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page["data"] = [models.ReactorVersion(one) for one in page["data"]]
+            return page
+
+        return SyncList(read_page)
+
 
 class AsyncReactors(AsyncResource):
     """`vault.reactors`."""
@@ -2410,6 +2438,34 @@ class AsyncReactors(AsyncResource):
                 _query["start"] = start
             page = await self._transport.call("listReactorLogs", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
             page["data"] = [models.ReactorLog(one) for one in page["data"]]
+            return page
+
+        return AsyncList(read_page)
+
+    def versions(
+        self,
+        id: str,
+        *,
+        size: int | Unset = UNSET,
+        start: str | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> AsyncList[models.ReactorVersion]:
+        """Read the code that a reactor had before, newest first.
+
+            size: How many items a page has at most: 20 unless given, and at most 100.
+            start: The cursor `pagination.next` of an earlier response to the same request.
+"""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {"size": size, "start": start}
+
+        async def read_page(start: str | None) -> Any:
+            if start is not None:
+                _query.pop("page", None)
+                _query["start"] = start
+            page = await self._transport.call("listReactorVersions", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page["data"] = [models.ReactorVersion(one) for one in page["data"]]
             return page
 
         return AsyncList(read_page)

@@ -893,6 +893,28 @@ class ReactorRuntime(Object):
     """What `bt` in the code may do."""
 
 
+class ReactorVersion(Object):
+    """Code that a reactor had before."""
+
+    id: str
+    """Identifies it."""
+    code: str
+    """The code that the reactor had."""
+    replaced_by: str
+    """The application that replaced it."""
+    replaced_at: str
+    """When it was replaced."""
+
+
+class ReactorVersionList(Object):
+    """`ReactorVersionList` of the interface."""
+
+    pagination: CursorPagination
+    """Where the page is in the list."""
+    data: list[ReactorVersion]
+    """The items of the page."""
+
+
 class Replay(Object):
     """`Replay` of the interface."""
 

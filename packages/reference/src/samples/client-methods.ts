@@ -71,6 +71,7 @@ export const clientMethods: Readonly<Record<string, Readonly<Record<string, stri
     react_async: 'reactAsync',
     result: 'getReactorResult',
     logs: 'listReactorLogs',
+    versions: 'listReactorVersions',
   },
   webhooks: {
     create: 'createWebhook',
@@ -153,5 +154,12 @@ const takesQueryValue = new Set(['searchTokens', 'getCardDetails']);
 const lists = new Set([
   'listPeople',
   ...['listTokens', 'searchTokens', 'listApplications', 'listSessions', 'listProxies'],
-  ...['listReactors', 'listReactorLogs', 'listWebhooks', 'listDeliveries', 'listLogs'],
+  ...[
+    'listReactors',
+    'listReactorLogs',
+    'listReactorVersions',
+    'listWebhooks',
+    'listDeliveries',
+    'listLogs',
+  ],
 ]);
