@@ -231,6 +231,21 @@ onBothEngines('an identity provider that lies', (engine) => {
     assert.equal((await attempt({ response: { status: 200, text } })).status, 503);
   });
 
+  test('a response signs in once, also where the provider takes its code again', async () => {
+    lies = {};
+    for (const sub of ['ada', 'somebody new']) {
+      const begun = await begin();
+      lies = { claims: { sub } };
+      const response = responseTo(begun);
+      const both = await Promise.all([
+        endSignIn(vault.url, begun, response),
+        endSignIn(vault.url, begun, response),
+      ]);
+      assert.deepEqual(both.map(({ status }) => status).sort(), [200, 401], sub);
+      assert.equal((await endSignIn(vault.url, begun, response)).status, 401, sub);
+    }
+  });
+
   test('a response that another provider gave is refused before its code is sent anywhere (mix-up)', async () => {
     const before = called.filter((path) => path === '/token').length;
     for (const iss of ['https://evil.example', '']) {

@@ -424,6 +424,7 @@ onBothEngines('an identity provider', (engine) => {
     assert.match(refused.body.type, /:reauthentication_required$/);
 
     const again = async (present: string) => {
+      vault.clock.advance(second);
       provider.present = present;
       const begun = await beginSignIn(vault.url, { again: true }, { cookie: ada.cookie });
       assert.equal(begun.url.searchParams.get('prompt'), 'login');

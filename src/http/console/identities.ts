@@ -178,7 +178,6 @@ async function logOut(tools: IdentityHandling, context: RequestContext): Promise
   if (token === null) throw invalid('logout_token', 'is required');
   const notice = await tools.provider.logoutIn(token);
   await endSessionsOfIdentity(tools, tools.roleRules(), notice);
-  context.setHeader('cache-control', 'no-store');
   context.send(200);
 }
 
