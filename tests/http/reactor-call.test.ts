@@ -259,10 +259,11 @@ onBothEngines('calling a reactor', (engine) => {
     const { id } = await createReactor(tenant);
     const key = await invoker(tenant);
     const three = Array.from({ length: 3 }, () => `{{ ${token.id} }}`);
-    const called = await tenant.send('POST', `/reactors/${id}/react`, {
-      key,
-      body: { args: { three } },
-    });
+    const call = (as: string) =>
+      tenant.send('POST', `/reactors/${id}/react`, { key: as, body: { args: { three } } });
+    const reader = await tenant.holder({ permissions: ['reactor:invoke', 'token:read'] });
+    const called = await call(reader);
     assert.equal(called.status, 413, called.text);
+    assert.equal((await call(key)).status, 200, 'how long values are is not to be learned');
   });
 });

@@ -18,3 +18,6 @@ export class ExpressionError extends Error {
     this.path = path;
   }
 }
+
+/** The error of an expression that names what the request does not have, whatever the data is. */
+export class UnknownNameError extends ExpressionError {}

@@ -5,7 +5,7 @@ import { newEvaluation } from '../evaluation/evaluation.ts';
 import { guarded } from '../expression.ts';
 import { type Reference, References } from '../reading.ts';
 import { percentsWithPlus, plain } from './encodings.ts';
-import { expressionsMax, type TextReferences } from './expressions.ts';
+import { type Evaluating, expressionsMax, type TextReferences } from './expressions.ts';
 import type { TextForm } from './forms.ts';
 import { parseWritten, readJson } from './json.ts';
 import { readUniform, type TextPart } from './parts.ts';
@@ -19,6 +19,8 @@ export interface CompiledText {
   /** How many expressions there are, equal ones counted each, with those that were counted before. */
   readonly expressionCount: number;
   readonly parts: readonly TextPart[];
+  /** Whether an expression may name what no caller may see. */
+  readonly isSecret: boolean;
 }
 
 const readers: Readonly<Record<TextForm, (text: string, gathered: TextReferences) => TextPart[]>> =
@@ -63,10 +65,11 @@ export function readText(
     uncompiled: [],
     expressionCount: before,
     expressionsMax: max,
+    isSecret: false,
   };
   const parts = readers[form](text, gathered);
-  const { references, expressionCount, uncompiled } = gathered;
-  return { text: { references: references.list, expressionCount, parts }, uncompiled };
+  const { references, expressionCount, isSecret, uncompiled } = gathered;
+  return { text: { references: references.list, expressionCount, parts, isSecret }, uncompiled };
 }
 
 /**
@@ -86,15 +89,52 @@ export function compileText(text: string, form: TextForm): CompiledText {
  * @throws ExpressionError with the place of the expression that cannot be evaluated or written there.
  */
 export function evaluateText(
-  { references, parts }: CompiledText,
+  text: CompiledText,
   scope: RequestScope,
   evaluation: Evaluation = newEvaluation(),
 ): string {
-  const values = references.map((reference) => scope.valueOf(reference) ?? null);
-  const evaluating = { values, scope, variables: variablesOf(scope), evaluation };
+  const values = text.references.map((reference) => scope.valueOf(reference) ?? null);
+  return write(text, { values, scope, variables: variablesOf(scope), evaluation });
+}
+
+function write({ parts }: CompiledText, evaluating: Evaluating): string {
+  const { evaluation } = evaluating;
   evaluation.budget.begin();
-  const write = (part: TextPart) => (typeof part === 'string' ? part : part(evaluating));
-  return guarded(() => parts.map(write).join(''));
+  const written = (part: TextPart) => (typeof part === 'string' ? part : part(evaluating));
+  return guarded(() => parts.map(written).join(''));
+}
+
+export interface FittingText {
+  readonly evaluation: Evaluation;
+  /** Throws for a text that cannot stand in its place. */
+  readonly requireFit: ((written: string) => void) | undefined;
+}
+
+/**
+ * The same as {@link evaluateText} for a text that has to fit. Where the caller must not learn whether the values do, a
+ * text that does not is written with null in place of each.
+ *
+ * @throws ExpressionError, and what `requireFit` throws
+ */
+export function evaluateFitting(
+  text: CompiledText,
+  scope: RequestScope,
+  { evaluation, requireFit }: FittingText,
+): string {
+  const written = evaluateText(text, scope, evaluation);
+  const { failures } = scope;
+  try {
+    requireFit?.(written);
+    return written;
+  } catch (error) {
+    if (!failures || !(failures.areConcealed || text.isSecret)) throw error;
+    failures.onConcealed();
+  }
+  const values = text.references.map(() => null);
+  const nulls = { values, scope, variables: {}, evaluation, isBlank: true } as const;
+  const blank = write(text, nulls);
+  requireFit?.(blank);
+  return blank;
 }
 
 /**

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { VaultError } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';
 import { expressionLengthMax } from '../engine.ts';
-import { ExpressionError } from '../evaluation/error.ts';
+import { ExpressionError, UnknownNameError } from '../evaluation/error.ts';
 import type { Evaluate, Evaluation } from '../evaluation/evaluation.ts';
 import { compileExpression, guarded } from '../expression.ts';
 import { endOfExpression, headAt, type References, referenceOf } from '../reading.ts';
@@ -26,6 +26,8 @@ export interface Evaluating {
   readonly scope: RequestScope;
   readonly variables: Variables;
   readonly evaluation: Evaluation;
+  /** Every expression gives null. */
+  readonly isBlank?: true;
 }
 
 type ExpressionNode = (evaluating: Evaluating) => Json;
@@ -36,6 +38,8 @@ export interface PlacedExpression {
   readonly at: number;
   /** Gives its value. */
   readonly evaluate: ExpressionNode;
+  /** Whether it may name what no caller may see. */
+  readonly isSecret: boolean;
 }
 
 /** Gathers what a text refers to while it is read. */
@@ -44,6 +48,8 @@ export interface TextReferences {
   /** What remains to be compiled. */
   readonly uncompiled: (() => void)[];
   expressionCount: number;
+  /** Whether one of them may name what no caller may see. */
+  isSecret: boolean;
   /** At most {@link expressionsMax}. */
   readonly expressionsMax: number;
 }
@@ -160,7 +166,36 @@ function place(found: FoundExpression, gathered: TextReferences): PlacedExpressi
     found.filtersBegin === 0 && found.words === ''
       ? variableNode(found, gathered)
       : filteredNode(found, sourceOf(found, gathered), gathered);
-  return { at: found.at, evaluate: (evaluating) => located(found.at, () => node(evaluating)) };
+  const { at, text, end } = found;
+  const isSecret = secretPattern.test(text.slice(0, end));
+  gathered.isSecret ||= isSecret;
+  return {
+    at,
+    evaluate: (evaluating) =>
+      evaluating.isBlank
+        ? null
+        : located(at, () => orNull(evaluating, isSecret, () => node(evaluating))),
+    isSecret,
+  };
+}
+
+/** Configuration, and data that a browser encrypted. A string that has these words is concealed for nothing. */
+const secretPattern = /\b(?:config|encrypted)\b/;
+
+/** The value, or null where it is an error that would tell the caller about values: see {@link FailuresInScope}. */
+export function orNull<T>(
+  { scope: { failures }, isBlank }: Evaluating,
+  isSecret: boolean,
+  evaluate: () => T,
+): T | null {
+  if (!failures || !(failures.areConcealed || isSecret || isBlank)) return evaluate();
+  try {
+    return guarded(evaluate);
+  } catch (error) {
+    if (!(error instanceof ExpressionError) || error instanceof UnknownNameError) throw error;
+    failures.onConcealed();
+    return null;
+  }
 }
 
 const configPattern = /^config\s*:\s*(.*)$/s;

@@ -5,6 +5,7 @@ import type { Encoding } from './encodings.ts';
 import {
   type Evaluating,
   located,
+  orNull,
   piecesOf,
   type TextPiece,
   type TextReferences,
@@ -24,11 +25,14 @@ export function writtenPiece(
 ): string {
   if (typeof piece === 'string') return piece;
   const value = textOf(piece.evaluate(evaluating));
-  return located(piece.at, () => {
-    const written = escapeText(value);
-    evaluating.evaluation.budget.use((written.length - value.length) * writtenWork);
-    return written;
-  });
+  const written = located(piece.at, () =>
+    orNull(evaluating, piece.isSecret, () => {
+      const escaped = escapeText(value);
+      evaluating.evaluation.budget.use((escaped.length - value.length) * writtenWork);
+      return escaped;
+    }),
+  );
+  return written ?? textOf(null);
 }
 
 const fieldValuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;

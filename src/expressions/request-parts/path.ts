@@ -1,7 +1,14 @@
 /** The path of a URL: no value adds a segment, removes one, or climbs out of the path. */
 import { ExpressionError } from '../evaluation/error.ts';
 import { percents } from './encodings.ts';
-import { type Evaluating, piecesOf, type TextPiece, type TextReferences } from './expressions.ts';
+import {
+  type Evaluating,
+  orNull,
+  type PlacedExpression,
+  piecesOf,
+  type TextPiece,
+  type TextReferences,
+} from './expressions.ts';
 import { percentEncoded, type TextPart, writtenPiece } from './parts.ts';
 
 export function readPath(text: string, gathered: TextReferences): TextPart[] {
@@ -13,28 +20,43 @@ export function readPath(text: string, gathered: TextReferences): TextPart[] {
 /** The characters that URL parsers treat as a slash. */
 const slashPattern = /[/\\]/;
 
+/** What there is of a segment, and its last expression. */
+interface Segment {
+  readonly text: string;
+  readonly evaluated?: { readonly piece: PlacedExpression; readonly index: number };
+}
+
 function writePath(pieces: readonly TextPiece[], evaluating: Evaluating): string {
-  let segment = { text: '', evaluated: false };
-  const written = pieces.map((piece) => {
+  const written: string[] = [];
+  let segment: Segment = { text: '' };
+  const end = ({ text, evaluated }: Segment) => {
+    if (!evaluated || !notASegmentPattern.test(text)) return;
+    const { piece, index } = evaluated;
+    // A word in place of a value of which the caller must not learn that it is no segment.
+    if (orNull(evaluating, piece.isSecret, refuseSegment) === null) written[index] = 'null';
+  };
+  for (const [index, piece] of pieces.entries()) {
     const text = writtenPiece(piece, evaluating, percentEncoded);
-    const evaluated = typeof piece !== 'string';
-    const [first = '', ...others] = evaluated ? [text] : text.split(slashPattern);
-    segment = { text: segment.text + first, evaluated: segment.evaluated || evaluated };
-    for (const other of others) {
-      checkSegment(segment);
-      segment = { text: other, evaluated: false };
+    written.push(text);
+    if (typeof piece !== 'string') {
+      segment = { text: segment.text + text, evaluated: { piece, index } };
+      continue;
     }
-    return text;
-  });
-  checkSegment(segment);
+    const [first = '', ...others] = text.split(slashPattern);
+    segment = { ...segment, text: segment.text + first };
+    for (const other of others) {
+      end(segment);
+      segment = { text: other };
+    }
+  }
+  end(segment);
   return written.join('');
 }
 
 /** A segment of dots leads upwards, encoded or not. An empty one vanishes where slashes are merged. */
 const notASegmentPattern = /^(?:\.|%2[eE]){0,2}$/;
 
-function checkSegment({ text, evaluated }: { text: string; evaluated: boolean }): void {
-  if (!evaluated || !notASegmentPattern.test(text)) return;
+function refuseSegment(): never {
   throw new ExpressionError(
     'a segment of the path with an expression must not be empty, "." or ".."',
   );

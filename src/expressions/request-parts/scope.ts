@@ -1,7 +1,7 @@
 /** The variables that expressions of a request may name besides tokens. */
 import { Tokenizer, TypeGuards } from 'liquidjs';
 import { isObject, type Json } from '../../base/json.ts';
-import { ExpressionError } from '../evaluation/error.ts';
+import { ExpressionError, UnknownNameError } from '../evaluation/error.ts';
 import type { ExpressionScope } from '../evaluation/evaluation.ts';
 import type { Reference } from '../reading.ts';
 import type { ValueToken } from '../syntax-flaws.ts';
@@ -21,6 +21,19 @@ export interface RequestScope {
   readonly transforms?: ReadonlyMap<string, Json>;
   /** The body of the destination's response. */
   readonly res?: Json;
+  readonly failures?: FailuresInScope;
+}
+
+/**
+ * Where values are in the scope that the caller may not see, no failure of an expression says anything about them: its
+ * value is null in its place, and the request goes on. Otherwise a filter that fails for some values only would be an
+ * oracle: some requests would give a whole card number.
+ */
+export interface FailuresInScope {
+  /** Of expressions that name a token; those that name configuration or encrypted data never show whether they fail. */
+  readonly areConcealed: boolean;
+  /** Called for each failure that is not shown. */
+  readonly onConcealed: () => void;
 }
 
 /** The names that are variables of the language, so that they can also be arguments of filters. */
@@ -100,28 +113,28 @@ function without(text: string, ranges: readonly (readonly [number, number])[]): 
 export function checkPath(path: VariablePath, variables: Variables): void {
   const [root = '', ...steps] = path;
   const variable = variables[root];
-  if (variable === undefined) throw new ExpressionError(`"${root}" is not available here`);
+  if (variable === undefined) throw new UnknownNameError(`"${root}" is not available here`);
   // Missing data is null, as everywhere. Headers and configuration are known by name.
   if (root !== 'proxy') return;
   let value: Json | undefined = variable;
   for (const step of steps) {
     if (!isObject(value)) return;
     value = Object.hasOwn(value, step) ? value[step] : undefined;
-    if (value === undefined) throw new ExpressionError('names what this request does not have');
+    if (value === undefined) throw new UnknownNameError('names what this request does not have');
   }
 }
 
 /** @throws ExpressionError when there is no such entry. */
 export function configured(name: string, { config }: RequestScope): string {
-  if (config === undefined) throw new ExpressionError('"config" is not available here');
+  if (config === undefined) throw new UnknownNameError('"config" is not available here');
   const value = Object.hasOwn(config, name) ? config[name] : undefined;
   if (value !== undefined) return value;
-  throw new ExpressionError('names an entry that the configuration does not have');
+  throw new UnknownNameError('names an entry that the configuration does not have');
 }
 
 /** @throws ExpressionError when no transform of that identifier made a token. */
 export function transformed(identifier: string, { transforms }: RequestScope): Json {
   const value = transforms?.get(identifier);
   if (value !== undefined) return value;
-  throw new ExpressionError('names a transform that has not made a token here');
+  throw new UnknownNameError('names a transform that has not made a token here');
 }

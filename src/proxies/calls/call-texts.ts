@@ -6,7 +6,7 @@ import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import {
   type CompiledText,
-  evaluateText,
+  evaluateFitting,
   readText,
 } from '../../expressions/request-parts/compile.ts';
 import { expressionsMax } from '../../expressions/request-parts/expressions.ts';
@@ -71,13 +71,12 @@ export async function readCallTexts(call: ProxyCall): Promise<CallTexts | undefi
       for (const { part, text, put } of placed) {
         // The body comes first, if it contains expressions.
         if (part !== 'body') seen ??= withRequestBody(scope, textOf(written));
-        written = put(
-          written,
-          at(part, () => evaluateText(text, seen ?? scope, evaluation)),
+        const requireFit = part === 'path' ? checkSegments : undefined;
+        const value = at(part, () =>
+          evaluateFitting(text, seen ?? scope, { evaluation, requireFit }),
         );
+        written = put(written, value);
       }
-      // The first check saw neither the values nor the literal contents of `raw`.
-      if (written.path !== path) checkSegments(written.path);
       return written;
     },
   };

@@ -1,18 +1,16 @@
 /** Calling a proxy: references are replaced with values, and the log records this before anything is sent. */
 
 import type { EncryptedTools } from '../../access/client-keys/use-encrypted.ts';
-import type { Clock, Instant } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
 import { type Evaluation, newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import { refusalWhereOff } from '../../reactors/code/check.ts';
 import { isOfServer } from '../../rules/caller.ts';
-import { failureOf } from '../../rules/log-entries.ts';
 import type { CompletedOperation, Decide, Effect, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
 import { refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
-import type { UsedReferences } from '../../tokens/tokenization/use-references.ts';
 import { names, transformsOf } from '../transforms.ts';
 import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
 import { invalidCall } from './called-proxy.ts';
@@ -98,10 +96,12 @@ async function completedWith(
   const references = texts?.references ?? [];
   const used = await useTokens(tools, call, { references, now, evaluation });
   if ('refusal' in used) return used;
-  const seen = { ...scope, valueOf: used.valueOf, transforms: making.reply };
+  const { valueOf: given, failures } = used;
+  const seen = { ...scope, valueOf: given, failures, transforms: making.reply };
   const outcome = attempt(() => texts?.write(seen, evaluation) ?? call);
-  if (outcome instanceof VaultError) return unsent({ call, now, used }, outcome);
-  const [first, ...others] = [...(making.change?.entries ?? []), ...used.entries];
+  // Whether an expression fails may depend on a token or on the configuration, so the log records every attempt.
+  if (outcome instanceof VaultError) return { change: { entries: used.unused }, refusal: outcome };
+  const [first, ...others] = [...(making.change?.entries ?? []), ...used.entries()];
   return {
     ...(first && { change: { ...making.change, entries: [first, ...others] } }),
     reachOut: () => sendCoded(tools, { call, written: outcome, made: making.reply }),
@@ -160,22 +160,4 @@ function attempt(write: () => Writable): Writable | VaultError {
     if (error instanceof VaultError && !error.altered) return error;
     throw error;
   }
-}
-
-interface UnsentCall {
-  readonly call: ProxyCall;
-  readonly now: Instant;
-  readonly used: UsedReferences;
-}
-
-/**
- * Whether an expression fails may depend on a token or on the configuration of the proxy, so the log records every
- * attempt.
- */
-function unsent({ call, now, used }: UnsentCall, refusal: VaultError): Refused {
-  const { caller, proxy } = call;
-  const [first, ...others] = used.failures;
-  const attempt = { entity: 'proxy', id: proxy.id, operation: 'invoke' };
-  const entries = [first ?? failureOf(caller, now, attempt), ...others] as const;
-  return { change: { entries }, refusal };
 }

@@ -33,6 +33,7 @@ export function useTokens(
     invalid: (message) => invalidCall('the request', message),
     unknown: unknownTokens,
     entryFor: (target) => useEntry(call, wanted.now, target),
+    attempt: { entity: 'proxy', id: proxy.id, operation: 'invoke' },
   });
 }
 

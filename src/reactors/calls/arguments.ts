@@ -8,13 +8,13 @@ import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import { newEvaluation } from '../../expressions/evaluation/evaluation.ts';
 import {
   type CompiledText,
-  evaluateText,
+  evaluateFitting,
   readText,
 } from '../../expressions/request-parts/compile.ts';
 import { hasExpressions } from '../../expressions/request-parts/forms.ts';
 import { parseWritten } from '../../expressions/request-parts/json.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { detailed, entryOf, failureOf } from '../../rules/log-entries.ts';
+import { detailed, entryOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { TokenReading } from '../../tokens/read.ts';
@@ -90,20 +90,21 @@ export async function writeInput(
     invalid: (message) => invalid(part, message),
     unknown: (ids) => unknownTokens(ids, part),
     entryFor: (target) => useEntry(caller, now, { target, reactor }),
+    attempt: { entity: 'reactor', id: reactor.id, operation: 'invoke' },
   });
   if ('refusal' in used) return used;
-  const scope = { valueOf: used.valueOf, config: reactor.definition.configuration };
+  const { valueOf: given, failures } = used;
+  const { configuration: config } = reactor.definition;
+  const scope = { valueOf: given, failures, config };
   try {
-    const written = at(part, () => evaluateText(compiled, scope, evaluation));
-    requireSize(written);
+    const written = at(part, () =>
+      evaluateFitting(compiled, scope, { evaluation, requireFit: requireSize }),
+    );
     const json = at(part, () => parseWritten(written));
-    return { input: { ...input, json }, entries: used.entries };
+    return { input: { ...input, json }, entries: used.entries() };
   } catch (error) {
     if (!(error instanceof VaultError) || error.altered) throw error;
-    const attempt = { entity: 'reactor', id: reactor.id, operation: 'invoke' };
-    const [first, ...others] = used.failures;
-    const entries = [first ?? failureOf(caller, now, attempt), ...others] as const;
-    return { change: { entries }, refusal: error };
+    return { change: { entries: used.unused }, refusal: error };
   }
 }
 

@@ -5,9 +5,11 @@ import { VaultError } from '../../base/errors.ts';
 import type { Json } from '../../base/json.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
+import type { FailuresInScope } from '../../expressions/request-parts/scope.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { denialOf, failureOf } from '../../rules/log-entries.ts';
+import { type AttemptedOperation, denialOf, detailed, failureOf } from '../../rules/log-entries.ts';
 import type { Refused } from '../../rules/operation.ts';
+import { decide } from '../../rules/policy.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { TokenReading } from '../read.ts';
 import { referencedBytesMax } from './reference-rows.ts';
@@ -16,10 +18,12 @@ import { findTargets, listIds, targetCount } from './resolve-references.ts';
 
 export interface UsedReferences {
   readonly valueOf: (reference: Reference) => Json;
-  /** One for each token and each token intent. */
-  readonly entries: readonly LogEntry[];
-  /** The same where nothing is used after all. */
-  readonly failures: readonly LogEntry[];
+  /** For the scope in which the values are. */
+  readonly failures: FailuresInScope;
+  /** One for each token and each token intent. To be called once the values were written. */
+  readonly entries: () => readonly LogEntry[];
+  /** The same where nothing is used after all; that of the call where it refers to no token. */
+  readonly unused: readonly [LogEntry, ...LogEntry[]];
 }
 
 export interface ReferenceUse {
@@ -39,6 +43,8 @@ export interface ReferencePurpose {
   readonly invalid: (message: string) => VaultError;
   readonly unknown: (ids: readonly string[]) => VaultError;
   readonly entryFor: (target: ReferenceTarget) => LogEntry;
+  /** The call. */
+  readonly attempt: AttemptedOperation;
 }
 
 /**
@@ -75,18 +81,40 @@ export async function useReferences(
     return { change: { entries: [first, ...others] }, refusal: forbidden(lacking, permission) };
   }
   const values = new Map<string, Json>();
+  let concealed = 0;
+  const failed = failureOf(caller, now, purpose.attempt);
+  const [unused, ...otherUnused] = found.map((target) =>
+    failureOf(caller, now, { ...placeOf(target), operation: 'use' }),
+  );
   return {
+    failures: {
+      areConcealed: !found.every((target) => isShownWhole(caller, target)),
+      onConcealed: () => {
+        concealed += 1;
+      },
+    },
     valueOf: (reference) => {
       const name = `${reference.kind}:${reference.id}`;
       const value = values.get(name) ?? targets.valueFor(reference);
       values.set(name, value);
       return value;
     },
-    entries: found.map((target) => purpose.entryFor(target)),
-    failures: found.map((target) =>
-      failureOf(caller, now, { ...placeOf(target), operation: 'use' }),
-    ),
+    entries: () => {
+      const entries = found.map((target) => purpose.entryFor(target));
+      if (concealed === 0) return entries;
+      return found.length === 0 ? [failed] : entries.map((entry) => detailed(entry, failedWithin));
+    },
+    unused: [unused ?? failed, ...otherUnused],
   };
+}
+
+const failedWithin = 'an expression failed and gave null';
+
+/** Whether the caller may read the whole value. Nobody reads a token intent. */
+function isShownWhole({ policy }: Caller, { row }: ReferenceTarget): boolean {
+  if (!('token_id' in row)) return false;
+  const { token_id: id, container } = row;
+  return decide(policy, 'token:read', { id, container })?.transform === 'reveal';
 }
 
 /** The ids are those that the caller sent, and of tokens that exist. */
