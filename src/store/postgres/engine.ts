@@ -23,6 +23,7 @@ import { createPostgresCommitter } from './commit.ts';
 import { createDiskState } from './disk-state.ts';
 import { checkDistributable, distributeTables, isDistributed } from './distribution.ts';
 import { failureOf, isLockLost, isWorkerLost } from './failure.ts';
+import { createLargeReads } from './large-reads.ts';
 import { Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
 import { Servers, type SessionParameters } from './servers.ts';
@@ -213,7 +214,11 @@ function createEngine(
   const turns = createScanTurns(Math.max(1, Math.floor(sessionsMax / 2)));
   return {
     engine: 'postgres',
-    get: createPostgresReader(query, isSpread),
+    get: createPostgresReader({
+      query,
+      isDistributed: isSpread,
+      readLarge: createLargeReads(Math.ceil(sessionsMax / 4)),
+    }),
     select,
     scan: (build, payer) => turns.take(payer, () => select(build)),
     snapshot: async (work) => {
