@@ -149,10 +149,10 @@ const problemReport = object(
   { title: 'ProblemReport' },
 );
 
-type Reporting = TenantReading & ActivityReporting & { readonly keyMaxAgeMs: number };
+type TenantReporting = TenantReading & ActivityReporting & { readonly keyMaxAgeMs: number };
 
 /** What is looked at, in the order in which equally bad problems are listed. */
-const checks: readonly ProblemCheck<Reporting>[] = [
+const checks: readonly ProblemCheck<TenantReporting>[] = [
   alteredRows,
   failingWebhooks,
   endingCertificates,
@@ -162,7 +162,7 @@ const checks: readonly ProblemCheck<Reporting>[] = [
   unusedKeys,
 ];
 
-export const tenants: Resource<Reporting> = {
+export const tenants: Resource<TenantReporting> = {
   tag: 'Tenant',
   description:
     'The tenant of the calling key: its name, its settings, and what the operator allows it.',

@@ -374,14 +374,16 @@ async function reachOut<R>(
     if ('refusal' in outcome) {
       const { remove } = change;
       const freed = outcome.keepsKey ? undefined : begun;
-      await store.commit(freed ? { ...change, remove: { ...remove, replies: [freed] } } : change);
+      await store
+        .commit(freed ? { ...change, remove: { ...remove, replies: [freed] } } : change)
+        .catch(throwAfterCall);
       throw outcome.refusal;
     }
     try {
       ({ conflict } = await store.commit(row ? withReply(change, row) : change));
     } catch (error) {
       if (isRefusedAtCommit(error)) await commitRefused(performing, decision, change);
-      throw error;
+      throwAfterCall(error);
     }
     if (conflict === undefined) return outcome.reply;
     inVain = [...inVain, ...decision.opened];
@@ -390,6 +392,19 @@ async function reachOut<R>(
   await commitAbandoned(performing, inVain);
   throw new VaultError('conflict', {
     public: 'The call was made, but the tenant or the key changed before its outcome was stored.',
+  });
+}
+
+const notDone: ReadonlySet<string> = new Set(['unavailable', 'overloaded', 'insufficient_storage']);
+
+/** Those errors say that nothing was done, and clients repeat such a request. But the call was made. */
+function throwAfterCall(error: unknown): never {
+  if (!(error instanceof VaultError) || !notDone.has(error.code)) throw error;
+  throw new VaultError('conflict', {
+    public:
+      'The call was made, but the vault could not store its outcome. Do not repeat it unseen.',
+    internal: error.message,
+    cause: error,
   });
 }
 
@@ -412,7 +427,7 @@ function whileStanding<R>(performing: Performing, decide: DecideOutcome<R>): Dec
     try {
       await stands?.();
     } catch (error) {
-      if (!isEnded(error)) throw error;
+      if (!isEnded(error)) throwAfterCall(error);
       const entry = failureOf(actor, clock.now(), attemptOf(route));
       const basis = error.code === 'not_found' || actor.anonymous ? 'proxy' : 'key';
       const why = `its ${basis} ended while another host was called`;

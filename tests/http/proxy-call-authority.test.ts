@@ -7,7 +7,8 @@ import { sendProxy } from '../support/proxies.ts';
 import { proxyOf, startCalled } from '../support/proxy-calls.ts';
 import { beginRequest } from '../support/raw-request.ts';
 import { having } from '../support/sql.ts';
-import { type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { newTenant as newTenantOf, type TestTenant, tenantsOf } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
 
 const { destination, url, environment } = await startCalled({ after });
 destination.behave(answer());
@@ -115,6 +116,25 @@ onBothEngines('Authority of calls of proxies', (engine) => {
     assert.equal((await anonymous('POST', '', { body: { a: 1 } })).status, 500);
     assert.deepEqual(await alertsOf(tenant), ['token moved', `application ${application.id}`]);
     assert.equal(destination.requests.length, count);
+  });
+
+  test('409, and not "nothing was done", where the outcome of a call cannot be stored', {
+    skip: engine.name === 'sqlite' && 'the embedded engine does not go away alone',
+  }, async (t) => {
+    const vault = await startVault(t, engine, { environment });
+    const tenant = await newTenantOf(vault);
+    const call = await proxyOf(tenant, { destination_url: url });
+    const count = destination.requests.length;
+    destination.behave(async (exchange) => {
+      await vault.running.vault.store.close();
+      return answer()(exchange);
+    });
+    t.after(() => destination.behave(answer()));
+    const received = await call('POST', '', { body: {} });
+    assert.equal(received.status, 409, received.text);
+    assert.equal(received.headers.get('retry-after'), null);
+    assert.match(received.text, /The call was made/);
+    assert.equal(destination.requests.length, count + 1);
   });
 
   test('an expression that fails on the configuration gives null, and is in the log', async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
+import { cookieName } from '../../src/http/console/credential.ts';
 import { heldBytesMax } from '../../src/proxies/calls/held-bytes.ts';
 import { answer, raw } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -104,6 +105,7 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     const ofHost = [
       ...['Strict-Transport-Security', 'max-age=1', 'Clear-Site-Data', '"*"', 'Alt-Svc', 'h3=":1"'],
       ...['Service-Worker-Allowed', '/', 'Cache-Control', 'public, max-age=60', 'Expires', '0'],
+      ...['Secure-Session-Registration', '(ES256);path="/x"', 'Set-Login', 'logged-in'],
     ];
     const cookie = ['Set-Cookie', 'a=b'];
     const policy = ['Content-Security-Policy', "default-src 'none'"];
@@ -123,6 +125,9 @@ onBothEngines('Hostile callers of proxies', (engine) => {
     }
     assert.equal(own.headers.get('set-cookie'), 'a=b');
     assert.equal(own.headers.get('content-security-policy'), "default-src 'none'");
+    const fixed = [...['Set-Cookie', `${cookieName}=fixed; Path=/; Secure`], ...cookie];
+    destination.behave(answer(200, fixed));
+    assert.equal((await call('GET', '')).headers.get('set-cookie'), 'a=b', 'no session is fixed');
   });
 
   test('a destination directs no server that is in front of the vault', async () => {

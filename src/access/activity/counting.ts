@@ -27,7 +27,7 @@ export interface ActivityCounter {
 export const countedMax = 50_000;
 
 /** Of the present minute. Every request adds to it, so it is changed in place. */
-interface Tally {
+interface ActivityTally {
   requests: number;
   failed: number;
   refused: number;
@@ -37,10 +37,10 @@ interface Tally {
 
 export function createActivityCounter(clock: Clock): ActivityCounter {
   let present: Instant | undefined;
-  let tallies = new Map<TenantId, Tally>();
+  let tallies = new Map<TenantId, ActivityTally>();
   let earlier: CountedActivity[] = [];
 
-  function tallyOf(tenant: TenantId): Tally | undefined {
+  function tallyOf(tenant: TenantId): ActivityTally | undefined {
     const begun = parseInstant(Math.floor(clock.now() / minute) * minute);
     if (begun !== present) close(begun);
     const known = tallies.get(tenant);

@@ -14,7 +14,7 @@ import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { tenantRowOf } from './read.ts';
 
-interface Reading {
+interface ProblemReading {
   readonly store: Store;
   readonly tenants: Tenants;
   readonly clock: Clock;
@@ -24,7 +24,7 @@ interface Reading {
 /** A server looks for keys that are due every ten minutes, and begins rotations of some tenants at a time. */
 const lateMs = day;
 
-export const oldKeys: ProblemCheck<Reading> = {
+export const oldKeys: ProblemCheck<ProblemReading> = {
   permission: 'keys:rotate',
   find: async ({ tenants, keyMaxAgeMs }, tenant, now) => {
     if (!Number.isFinite(keyMaxAgeMs)) return [];
@@ -47,7 +47,7 @@ export const oldKeys: ProblemCheck<Reading> = {
 
 const stuckMs = minute;
 
-export const stuckRotations: ProblemCheck<Reading> = {
+export const stuckRotations: ProblemCheck<ProblemReading> = {
   permission: 'keys:rotate',
   find: async ({ store }, tenant, now) => {
     const rows = await store.select(rotationsOf(tenant.id));
@@ -75,7 +75,7 @@ export const stuckRotations: ProblemCheck<Reading> = {
 
 const unusedDays = 90;
 
-export const unusedKeys: ProblemCheck<Reading> = {
+export const unusedKeys: ProblemCheck<ProblemReading> = {
   permission: 'application:read',
   find: async ({ store }, tenant, now) => {
     const rows = await store.select(applicationKeys(tenant.id));
@@ -96,7 +96,7 @@ export const unusedKeys: ProblemCheck<Reading> = {
 /** From this share of a limit on. */
 const nearlyFull = 0.8;
 
-export const nearQuotas: ProblemCheck<Reading> = {
+export const nearQuotas: ProblemCheck<ProblemReading> = {
   permission: 'tenant:read',
   find: async ({ store }, tenant) => {
     const all = { tenant: tenant.id, ids: undefined, name: undefined };

@@ -57,8 +57,13 @@ export function withoutConsoleCookie(cookies: string): string {
   return cookies
     .split(';')
     .map((pair) => pair.trim())
-    .filter((pair) => !cookieNames.includes(pair.split('=', 1)[0] ?? ''))
+    .filter((pair) => !isOwnCookie(pair))
     .join('; ');
+}
+
+/** Whether a pair, or the value of `Set-Cookie`, has the name of a cookie of the console. */
+export function isOwnCookie(text: string): boolean {
+  return cookieNames.includes(text.split('=', 1)[0]?.trim() ?? '');
 }
 
 /** Browsers say from which origin a request comes. One that does not is judged by its other headers. */

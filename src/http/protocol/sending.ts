@@ -54,6 +54,10 @@ export const headersOfHost: ReadonlySet<string> = new Set([
   ...['strict-transport-security', 'public-key-pins', 'public-key-pins-report-only', 'alt-svc'],
   ...['clear-site-data', 'service-worker-allowed', 'origin-agent-cluster', 'accept-ch'],
   ...['critical-ch', 'nel', 'report-to', 'reporting-endpoints'],
+  // Device-bound sessions, log-in status, and what browsers keep or load ahead for the host.
+  ...['secure-session-registration', 'sec-session-registration', 'secure-session-challenge'],
+  ...['sec-session-challenge', 'set-login', 'use-as-dictionary', 'speculation-rules'],
+  ...['no-vary-search', 'supports-loading-mode'],
   ...['cache-control', 'expires', 'pragma', 'surrogate-control', 'cdn-cache-control'],
 ]);
 

@@ -1,5 +1,6 @@
 /** The response to a call: the destination's, and what the vault adds to it. */
 import type { ProxyResponse } from '../../proxies/calls/proxy-call.ts';
+import { isOwnCookie } from '../console/credential.ts';
 import { withoutOrders } from '../protocol/orders.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import { headersOfHost } from '../protocol/sending.ts';
@@ -19,12 +20,16 @@ export function passOn(
   context.pass({ ...response, headers, trailers: () => withoutOrders(response.trailers()) });
 }
 
-/** Pages of a destination run in an origin of their own, and browsers store no cookies for the vault. */
+/**
+ * Pages of a destination run in an origin of their own, and browsers store no cookies for the vault. A browser that
+ * says nothing of itself stores none of the names that the console reads.
+ */
 function forOwnHost({ headers: sent }: RequestContext, headers: readonly string[]): string[] {
   const isBrowser = sent['sec-fetch-site'] !== undefined;
   const passed = headers.filter((_, at) => {
     const name = headers[at - (at % 2)]?.toLowerCase() ?? '';
-    return !headersOfHost.has(name) && !(isBrowser && name === 'set-cookie');
+    if (name === 'set-cookie') return !isBrowser && !isOwnCookie(headers[at | 1] ?? '');
+    return !headersOfHost.has(name);
   });
   return [...passed, 'content-security-policy', 'sandbox'];
 }

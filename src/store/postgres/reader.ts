@@ -85,7 +85,7 @@ export function createPostgresReader({ query, isDistributed, readLarge }: Reader
       .then(pending.resolve, pending.reject);
   }
 
-  async function fetchRows({ table, keys, isOfTenant, form }: RowsWanted) {
+  async function fetchRows({ table, keys, isOfTenant, form }: RowsOfBatch) {
     const { key } = shapes[table];
     const lists = key.map((_, column) => keys.map((values) => values[column]));
     const [tenant] = keys[0] ?? [];
@@ -112,7 +112,7 @@ export function createPostgresReader({ query, isDistributed, readLarge }: Reader
     });
 }
 
-interface RowsWanted {
+interface RowsOfBatch {
   readonly table: Table;
   readonly keys: readonly (readonly SqlValue[])[];
   readonly isOfTenant: boolean;
