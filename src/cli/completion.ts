@@ -1,5 +1,6 @@
 /** `strongroom completion`: the table of commands as a script for a shell. */
 import { type CommandTable, groups } from './program.ts';
+import { idLines, listedResources } from './resources/ids.ts';
 import { type Command, operandsOf, UsageError } from './terminal/command.ts';
 
 /** A command as shells complete it. */
@@ -10,8 +11,10 @@ interface Word {
 
 interface CompletedFlag extends Word {
   readonly takesText: boolean;
-  /** The values that it can have, if that is a short list. */
+  /** The values to offer, if that is a short list. */
   readonly choices: readonly string[];
+  /** The resource whose ids are its values. */
+  readonly ids: string | undefined;
 }
 
 interface Completed {
@@ -19,6 +22,8 @@ interface Completed {
   readonly title: string;
   readonly flags: readonly CompletedFlag[];
   readonly choices: readonly string[];
+  /** The resource whose ids are its first operand. */
+  readonly ids: string | undefined;
 }
 
 const scripts: Readonly<Record<string, (all: readonly Completed[]) => string>> = {
@@ -29,8 +34,17 @@ const scripts: Readonly<Record<string, (all: readonly Completed[]) => string>> =
 
 export function completionOf(table: CommandTable): Command {
   return {
-    summary: 'Print a script that completes commands and options in a shell.',
-    flags: {},
+    summary:
+      'Print a script that completes commands, options and their values in a shell, also after npx. ' +
+      'For ids it asks the vault of the current profile.',
+    flags: {
+      ids: {
+        kind: 'string',
+        value: 'RESOURCE',
+        choices: listedResources,
+        meaning: 'print ids that the key may list, each with its name, in place of a script',
+      },
+    },
     operand: {
       name: 'SHELL',
       meaning: 'bash, zsh or fish',
@@ -41,7 +55,13 @@ export function completionOf(table: CommandTable): Command {
       'zsh > ~/.zfunc/_strongroom',
       'fish > ~/.config/fish/completions/strongroom.fish',
     ],
-    run: async ({ SHELL: shell }, { stdout }) => {
+    run: async ({ SHELL: shell, ids }, terminal) => {
+      const { stdout } = terminal;
+      if (typeof ids === 'string') {
+        const lines = await idLines(terminal, ids);
+        stdout.write(lines.map((line) => `${line}\n`).join(''));
+        return 0;
+      }
       const script = typeof shell === 'string' ? scripts[shell] : undefined;
       if (script === undefined) throw new UsageError('the SHELL must be bash, zsh or fish');
       stdout.write(script(await completedOf(table)));
@@ -56,14 +76,17 @@ function completedOf(table: CommandTable): Promise<Completed[]> {
       const command = await load();
       const { flags } = command;
       const [operand] = operandsOf(command);
-      const own = Object.entries(flags).map(([flag, { kind, meaning, choices = [] }]) => ({
+      const own = Object.entries(flags).map(([flag, one]) => ({
         text: `--${flag}`,
-        title: meaning,
-        takesText: kind === 'string',
-        choices,
+        title: one.meaning,
+        takesText: one.kind === 'string',
+        choices: one.choices ?? one.offered ?? [],
+        ids: one.ids,
       }));
-      const help = { text: '--help', title: 'print help', takesText: false, choices: [] };
-      return { name, title, flags: [...own, help], choices: operand?.choices ?? [] };
+      const none = { takesText: false, choices: [], ids: undefined };
+      const help = { text: '--help', title: 'print help', ...none };
+      const { choices = [], ids } = operand ?? {};
+      return { name, title, flags: [...own, help], choices, ids };
     }),
   );
 }
@@ -74,6 +97,13 @@ function flagsWithChoices(all: readonly Completed[]) {
     flags
       .filter(({ choices }) => choices.length > 0)
       .map(({ text, choices }) => ({ name, text, choices })),
+  );
+}
+
+/** The flags of all commands whose values are ids, each after the words of its command. */
+function flagsWithIds(all: readonly Completed[]) {
+  return all.flatMap(({ name, flags }) =>
+    flags.flatMap(({ text, ids }) => (ids === undefined ? [] : [{ name, text, ids }])),
   );
 }
 
@@ -114,6 +144,12 @@ function bashScript(all: readonly Completed[]): string {
     ...flagsWithChoices(all).map(
       ({ name, text, choices }) => `    "${name} "*"${text} ") words='${choices.join(' ')}' ;;`,
     ),
+    ...flagsWithIds(all).map(({ name, text, ids }) => `    "${name} "*"${text} ") ids='${ids}' ;;`),
+    ...all.flatMap((one) =>
+      one.ids === undefined
+        ? []
+        : [`    "${one.name} ") ids='${one.ids}' words='${wordsAfter(one).join(' ')}' ;;`],
+    ),
     ...nested.map(
       ([group, words]) => `    "${group} ") words='${words.map(({ text }) => text).join(' ')}' ;;`,
     ),
@@ -124,15 +160,25 @@ function bashScript(all: readonly Completed[]): string {
   ];
   return `# bash completion of strongroom
 _strongroom() {
-  local current=\${COMP_WORDS[COMP_CWORD]} words=''
+  local program=("\${COMP_WORDS[0]}") current=\${COMP_WORDS[COMP_CWORD]} words='' ids=''
   local before="\${COMP_WORDS[*]:1:COMP_CWORD-1} "
+  if [[ $program == npx ]]; then
+    program+=(strongroom)
+    ((COMP_CWORD == 1)) && COMPREPLY=($(compgen -W strongroom -- "$current"))
+    [[ $before == 'strongroom '* ]] || return 0
+    before=\${before#strongroom }
+    [[ -n $before ]] || before=' '
+  fi
   case "$before" in
     ' ') words='${firsts.map(({ text }) => text).join(' ')} --help --version' ;;
 ${lines.join('\n')}
   esac
+  if [[ -n $ids && $current != -* ]]; then
+    words+=" $("\${program[@]}" completion --ids "$ids" 2>/dev/null | cut -f1)"
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-complete -o default -F _strongroom strongroom
+complete -o default -F _strongroom strongroom npx
 `;
 }
 
@@ -145,55 +191,98 @@ function zshScript(all: readonly Completed[]): string {
       const words = choices.map((choice) => ({ text: choice, title: choice }));
       return `    '${name} '*'${text} ') choices=(${list(words)}) ;;`;
     }),
+    ...flagsWithIds(all).map(({ name, text, ids }) => `    '${name} '*'${text} ') ids=${ids} ;;`),
+    ...all.flatMap(({ name, ids, flags }) =>
+      ids === undefined ? [] : [`    '${name} ') ids=${ids} choices=(${list(flags)}) ;;`],
+    ),
     ...nested.map(([group, words]) => `    '${group} ') choices=(${list(words)}) ;;`),
     ...all.map((one) => {
       const choices = one.choices.map((text) => ({ text, title: text }));
       return `    '${one.name} '*) choices=(${list([...choices, ...one.flags])}) ;;`;
     }),
   ];
-  return `#compdef strongroom
+  return `#compdef strongroom npx
 _strongroom() {
-  local -a choices
+  local ids
+  local -a choices program=($words[1])
+  if [[ $words[1] == npx ]]; then
+    if (( CURRENT == 2 )); then compadd strongroom; return; fi
+    [[ $words[2] == strongroom ]] || { _files; return; }
+    shift words
+    (( CURRENT-- ))
+    program+=(strongroom)
+  fi
   local before="\${(j: :)words[2,CURRENT-1]} "
   case "$before" in
     ' ') choices=(${list(firsts)}) ;;
 ${lines.join('\n')}
   esac
+  if [[ -n $ids ]]; then
+    choices+=(\${(f)"$($program completion --ids $ids 2>/dev/null | tr '\\t' ':')"})
+  fi
   _describe 'strongroom' choices || _files
 }
-compdef _strongroom strongroom
+compdef _strongroom strongroom npx
 `;
 }
 
 function fishScript(all: readonly Completed[]): string {
   const add = (condition: string, more: string) =>
-    `complete -c strongroom -n ${quoted(condition)} ${more}`;
-  const seen = (name: string) =>
-    name
-      .split(' ')
-      .map((word) => `__fish_seen_subcommand_from ${word}`)
-      .join('; and ');
+    `  complete -c $program -n ${quoted(condition)} ${more}`;
   const { firsts, nested } = firstAndNested(all);
+  const within = (name: string) => `__strongroom_within ${quoted(name)}`;
+  const at = (name: string) => `__strongroom_at ${quoted(name)}`;
   const offered = [
-    ...firsts.map(({ text, title }) =>
-      add('__fish_use_subcommand', `-f -a ${text} -d ${quoted(title)}`),
+    ...firsts.map(({ text, title }) => add(at(''), `-f -a ${text} -d ${quoted(title)}`)),
+    ...nested.flatMap(([group, words]) =>
+      words.map(({ text, title }) => add(at(group), `-f -a ${text} -d ${quoted(title)}`)),
     ),
-    ...nested.flatMap(([group, words]) => {
-      const others = words.map(({ text }) => text).join(' ');
-      const condition = `${seen(group)}; and not __fish_seen_subcommand_from ${others}`;
-      return words.map(({ text, title }) => add(condition, `-f -a ${text} -d ${quoted(title)}`));
-    }),
   ];
-  const others = all.flatMap(({ name, flags, choices }) => [
-    ...flags.map(({ text, title, takesText, choices: values }) => {
-      const offeredValues = values.length > 0 ? ` -f -a ${quoted(values.join(' '))}` : '';
+  const others = all.flatMap(({ name, flags, choices, ids: operand }) => [
+    ...flags.map(({ text, title, takesText, choices: values, ids }) => {
+      const offer = ids === undefined ? values.join(' ') : idsOffer(ids);
+      const offeredValues = offer === '' ? '' : ` -f -a ${quoted(offer)}`;
       const more = `${takesText ? ' -r' : ''}${offeredValues} -d ${quoted(title)}`;
-      return add(seen(name), `-l ${text.slice(2)}${more}`);
+      return add(within(name), `-l ${text.slice(2)}${more}`);
     }),
-    ...choices.map((choice) => add(seen(name), `-f -a ${choice}`)),
+    ...choices.map((choice) => add(within(name), `-f -a ${choice}`)),
+    ...(operand === undefined ? [] : [add(at(name), `-f -a ${quoted(idsOffer(operand))}`)]),
   ]);
-  return `# fish completion of strongroom\n${[...offered, ...others].join('\n')}\n`;
+  return `# fish completion of strongroom, also after npx
+function __strongroom_program
+  set -l words (commandline -opc)
+  test "$words[1]" = npx; and echo npx
+  echo strongroom
+end
+function __strongroom_words
+  set -l words (commandline -opc)
+  if test "$words[1]" = npx
+    test "$words[2]" = strongroom; or return 1
+    set -e words[1]
+  end
+  string join ' ' -- $words[2..-1]
+  return 0
+end
+function __strongroom_at
+  set -l before (__strongroom_words); or return 1
+  test "$before" = "$argv[1]"
+end
+function __strongroom_within
+  set -l before (__strongroom_words); or return 1
+  string match -q -- "$argv[1] *" "$before "
+end
+function __strongroom_ids
+  set -l program (__strongroom_program)
+  $program completion --ids $argv[1] 2>/dev/null
+end
+complete -c npx -f -n 'test (count (commandline -opc)) -eq 1' -a strongroom
+for program in strongroom npx
+${[...offered, ...others].join('\n')}
+end
+`;
 }
+
+const idsOffer = (ids: string) => `(__strongroom_ids ${ids})`;
 
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;

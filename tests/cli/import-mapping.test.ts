@@ -12,10 +12,10 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { engineOf, onBothEngines } from '../support/engines.ts';
-import { type Finished, runCommand, runWithInput } from '../support/process.ts';
+import { environmentOf, type Finished, runCommand, runWithInput } from '../support/process.ts';
 import { root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
-import { startVault } from '../support/vault.ts';
+import { managementKey, startVault } from '../support/vault.ts';
 
 const examples = join(root, 'docs', 'examples', 'mappings');
 type Engine = ReturnType<typeof engineOf>;
@@ -223,6 +223,41 @@ test('--dry-run says which lines would be created, refused and doubled, by line 
   assert.match(result.stderr, /^line 8 would be refused: it is not JSON$/m);
   assert.ok(!result.stderr.includes(wrong));
   assert.equal(await total(), 1);
+});
+
+test('--dry-run refuses what the key may not create, and what the tenant has no room for', async (t) => {
+  const { write, run, vault } = await start(t);
+  const rule = {
+    priority: 1,
+    container: '/people/',
+    permissions: ['token:create', 'token:read'],
+    transform: 'mask',
+  };
+  const limited = await vault.application({ rules: [rule] });
+  const token = { type: 'token', data: 'x'.repeat(40) };
+  const lines = [token, { ...token, containers: ['/people/'] }, { ...token, id: 'own' }];
+  const file = write('in.ndjson', lines.map((line) => JSON.stringify(line)).join('\n'));
+  const result = await run([file, '--dry-run', '--json'], limited);
+  assert.equal(result.code, 1);
+  assert.deepEqual(countsIn(result), { created: 1, refused: 2, doubled: 0 });
+  assert.match(
+    result.stderr,
+    /^line 1 would be refused: the key has no token:create in \/general\/high\/$/m,
+  );
+  assert.match(result.stderr, /^Quotas were not compared: that needs --management-key-file/m);
+  // The import says the same.
+  const imported = await run([file, '--json'], limited);
+  const { created, failed } = countsIn(imported);
+  assert.deepEqual([created, failed], [1, 2]);
+
+  const place = environmentOf(vault.place);
+  const quota = ['tenant', 'quota', '--tenant', 'default', '--set', 'token_storage=0'];
+  assert.equal((await runCommand(quota, place)).code, 0);
+  const manager = write('manager.key', managementKey);
+  const full = await run([file, '--dry-run', '--management-key-file', manager]);
+  assert.equal(full.code, 1, full.stderr);
+  assert.match(full.stderr, /room for \d+ bytes more \(quota token_storage\)/);
+  assert.doesNotMatch(full.stderr, /not compared/);
 });
 
 test('the same file without ids is refused with exit code 1, unless --again or --resume is given', async (t) => {

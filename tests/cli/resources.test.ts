@@ -1,15 +1,31 @@
 /** Commands for resources do what the API does, with a key that is in no argument and no file that others may read. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { promisify } from 'node:util';
 import { commands } from '../../src/cli/commands.ts';
 import { resourceCommands } from '../../src/cli/resources/table.ts';
 import type { Flag } from '../../src/cli/terminal/command.ts';
 import { engineOf } from '../support/engines.ts';
 import { type Finished, runCommand, runWithInput } from '../support/process.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
+import { root } from '../support/source.ts';
+import { type Lender, temporaryDirectory } from '../support/temporary.ts';
 import { managementKey, startVault, type TestVault } from '../support/vault.ts';
+
+const execute = promisify(execFile);
+
+/** A directory with `strongroom`, and an `npx` that runs it as that of npm does. */
+function programs(t: Lender): string {
+  const path = temporaryDirectory(t);
+  const program = join(root, 'bin', 'strongroom.js');
+  const write = (name: string, text: string) =>
+    writeFileSync(join(path, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  write('strongroom', `exec '${process.execPath}' '${program}' "$@"`);
+  write('npx', 'shift; exec strongroom "$@"');
+  return path;
+}
 
 const card = { number: '4242424242424242', expiration_month: 12, expiration_year: 2030 };
 
@@ -196,6 +212,84 @@ suite('commands for resources', () => {
     assert.equal((await runCommand(words, given)).code, 0);
     const other = await runCommand(words, { ...environment(), STRONGROOM_PROFILE: 'admin' });
     assert.equal(other.code, 0, other.stderr);
+  });
+
+  test('keys of applications and of clients are made, listed and deleted like other resources', async () => {
+    const [app] = json(await run('app', 'list', '--json', '--profile', 'admin')).data;
+    const words = ['--json', '--profile', 'admin'];
+    const made = json(await run('app', 'keys', 'create', app.id, ...words));
+    const listed = async () =>
+      json(await run('app', 'keys', 'list', app.id, ...words)).map((one: { id: string }) => one.id);
+    assert.ok((await listed()).includes(made.id));
+    const gone = await run('app', 'keys', 'delete', app.id, made.id, '--profile', 'admin');
+    assert.equal(gone.code, 0, gone.stderr);
+    assert.ok(!(await listed()).includes(made.id));
+    const encryption = json(await run('encryption-key', 'create', ...words));
+    const [found] = json(await run('encryption-key', 'list', ...words));
+    assert.equal(found.id, encryption.id);
+    const ended = await run('encryption-key', 'delete', encryption.id, '--profile', 'admin');
+    assert.equal(ended.code, 0, ended.stderr);
+  });
+
+  test('shells complete ids of the vault, names of profiles and types, also after npx', async (t) => {
+    const [app] = json(await run('app', 'list', '--json', '--profile', 'admin')).data;
+    const path = programs(t);
+    const used = await run('profile', 'use', 'admin');
+    assert.equal(used.code, 0, used.stderr);
+    const more = { ...environment(), PATH: `${path}:${process.env['PATH']}` };
+    const scriptOf = async (shell: string) => (await run('completion', shell)).stdout;
+    const shell = (name: string, text: string) => execute(name, ['-c', text], { env: more });
+    const isHere = (name: string) =>
+      shell(name, 'true').then(
+        () => true,
+        () => false,
+      );
+    const bash = await scriptOf('bash');
+    const completed = async (...words: string[]) => {
+      const quoted = words.map((word) => `'${word}'`).join(' ');
+      const ask = `COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _strongroom; echo "\${COMPREPLY[*]}"`;
+      const { stdout } = await shell('bash', `${bash}\n${ask}`);
+      return stdout.trim().split(' ');
+    };
+    assert.ok((await completed('strongroom', 'app', 'get', '')).includes(app.id));
+    assert.deepEqual(await completed('strongroom', 'app', 'get', app.id.slice(0, 8)), [app.id]);
+    assert.ok((await completed('npx', 'strongroom', 'rule', 'list', '')).includes(app.id));
+    assert.deepEqual(await completed('npx', ''), ['strongroom']);
+    assert.deepEqual(await completed('npx', 'strongroom', 'ten'), ['tenant']);
+    const profile = ['token', 'list', '--profile', ''];
+    assert.deepEqual(await completed('strongroom', ...profile), ['admin', 'payments']);
+    assert.ok(
+      (await completed('strongroom', 'token', 'create', '--type', '')).includes('card_number'),
+    );
+    // Tokens are not listed for a completion: to list them is to read them.
+    assert.ok(
+      (await completed('strongroom', 'token', 'get', '')).every((word) => word.startsWith('-')),
+    );
+    if (await isHere('fish')) {
+      const fish = await scriptOf('fish');
+      const ask = async (line: string) =>
+        (await shell('fish', `${fish}\ncomplete -C ${JSON.stringify(line)}`)).stdout;
+      for (const program of ['strongroom', 'npx strongroom']) {
+        assert.match(await ask(`${program} app get `), new RegExp(`^${app.id}\t.`, 'm'));
+        assert.match(await ask(`${program} token list --profile `), /^payments/m);
+        assert.match(await ask(`${program} tok`), /^token/m);
+      }
+    } else t.diagnostic('not here: fish');
+    if (await isHere('zsh')) {
+      const zsh = await scriptOf('zsh');
+      const ask = async (...words: string[]) => {
+        const stubs =
+          'compdef() { :; }; _describe() { print -rl -- $choices; }; compadd() { print -rl -- "$@"; }';
+        const set = `words=(${words.map((word) => `'${word}'`).join(' ')}); CURRENT=${words.length}`;
+        return (await shell('zsh', `${stubs}\n${zsh}\n${set}; _strongroom`)).stdout;
+      };
+      assert.match(await ask('strongroom', 'app', 'get', ''), new RegExp(`^${app.id}:.`, 'm'));
+      assert.match(
+        await ask('npx', 'strongroom', 'app', 'get', ''),
+        new RegExp(`^${app.id}:`, 'm'),
+      );
+      assert.match(await ask('npx', ''), /^strongroom$/m);
+    } else t.diagnostic('not here: zsh');
   });
 
   test('logging out removes the key', async () => {

@@ -130,7 +130,7 @@ test('bash completes commands, their second words, options and choices', async (
   assert.equal(complete('tenant', 'hosts', 'add', '--t'), '--tenant');
   assert.equal(complete('tenant', 'quota', '--t'), '--tenant');
   assert.equal(complete('tenant', 'quota', '--tenant', 'acme', '--s'), '--set');
-  assert.equal(complete('completion', ''), 'bash zsh fish --help');
+  assert.equal(complete('completion', ''), 'bash zsh fish --ids --help');
   assert.equal(complete('app create --type', ''), 'public private management');
 });
 

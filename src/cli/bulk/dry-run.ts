@@ -3,15 +3,18 @@
 import { tokenReaders } from '../../api/token-shapes.ts';
 import { systemClock } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
+import { parseTokenId } from '../../base/ids.ts';
 import { isObject, type Json } from '../../base/json.ts';
-import { contentsOfRequest } from '../../tokens/contents/contents.ts';
-import { printSummary } from '../terminal/command.ts';
+import type { AccessSubject } from '../../rules/policy.ts';
+import { contentsOfRequest, type TokenRequest } from '../../tokens/contents/contents.ts';
+import { type Flags, printSummary } from '../terminal/command.ts';
 import { explain } from '../terminal/failure.ts';
 import { grouped } from '../terminal/progress.ts';
 import { ResponseError } from '../terminal/response-error.ts';
+import { allowanceOf } from './allowance.ts';
 import { type ImportPlan, type ImportRunTools, isNewEachTime } from './plan.ts';
 import { type ImportRecord, openRecords } from './records.ts';
-import { textOf, type VaultClient } from './vault-client.ts';
+import { createVaultClient, textOf, type VaultClient } from './vault-client.ts';
 
 /** Of lines that would be refused or doubled, so many are shown. */
 const shownMax = 20;
@@ -19,8 +22,11 @@ const shownMax = 20;
 const idsMax = 20;
 
 interface Checked {
+  readonly request: TokenRequest;
   readonly id: string | undefined;
   readonly isNew: boolean;
+  /** Where it would be; absent if only the vault knows that. */
+  readonly place?: AccessSubject;
 }
 
 /** Resolves to the exit code: 1 if a line would be refused. */
@@ -44,15 +50,22 @@ export async function dryRun(
     counts.doubled += 1;
     say(number, `would be doubled: ${reason}`);
   };
-  const asked: { readonly number: number; readonly id: string }[] = [];
+  const allowance = await allowanceOf(client, managerOf(terminal, flags));
+  const create = (number: number, request: TokenRequest) => {
+    const exceeded = allowance.take(request);
+    if (exceeded === undefined) counts.created += 1;
+    else refuse(number, exceeded);
+  };
+  type AskedLine = Pick<Checked, 'request'> & { readonly number: number; readonly id: string };
+  const asked: AskedLine[] = [];
   const compare = async () => {
     const known = await knownIds(
       client,
       asked.map(({ id }) => id),
     );
-    for (const { number, id } of asked.splice(0)) {
+    for (const { number, id, request } of asked.splice(0)) {
       if (known.has(id)) double(number, 'the vault has a token with its id');
-      else counts.created += 1;
+      else create(number, request);
     }
   };
   const opened = openRecords(plan);
@@ -67,6 +80,11 @@ export async function dryRun(
         refuse(number, checked.problem);
         continue;
       }
+      const denied = checked.place && allowance.refusalOf(checked.place);
+      if (denied !== undefined) {
+        refuse(number, denied);
+        continue;
+      }
       const name = checked.id === undefined ? `line ${raw}` : `id ${checked.id}`;
       const first = met.get(name);
       met.set(name, first ?? number);
@@ -75,14 +93,18 @@ export async function dryRun(
       else if (wasImported) double(number, 'it was imported before');
       else if (checked.isNew && first !== undefined)
         double(number, `line ${first} is the same, and neither has an id`);
-      else if (checked.id === undefined) counts.created += 1;
-      else if (asked.push({ number, id: checked.id }) === idsMax) await compare();
+      else if (checked.id === undefined) create(number, checked.request);
+      else {
+        const { id, request } = checked;
+        if (asked.push({ number, id, request }) === idsMax) await compare();
+      }
     }
     await compare();
   } finally {
     opened.close();
   }
   if (shown > shownMax) stderr.write(`and ${grouped(shown - shownMax)} lines more\n`);
+  for (const sentence of allowance.unknown) stderr.write(`${sentence}\n`);
   stderr.write(
     `Nothing was imported. ${grouped(counts.created)} tokens would be created, ${grouped(counts.refused)} lines ` +
       `refused, ${grouped(counts.doubled)} doubled.\n`,
@@ -91,17 +113,30 @@ export async function dryRun(
   return counts.refused > 0 ? 1 : 0;
 }
 
-/** As the vault of this release checks a line, short of permissions and of what is stored. */
+function managerOf(terminal: ImportRunTools['terminal'], flags: Flags): VaultClient | undefined {
+  const file = flags['management-key-file'];
+  return file === undefined
+    ? undefined
+    : createVaultClient(terminal, { ...flags, 'key-file': file });
+}
+
+/** As the vault of this release checks a line, short of permissions, of quotas, and of what is stored. */
 function check({ text, problem }: ImportRecord): Checked | { readonly problem: string } {
   if (text === undefined) return { problem: problem ?? 'it cannot be read' };
   try {
     const request = tokenReaders.readRequest(JSON.parse(text));
     const isElsewhere = (request.token_intent_id ?? request.encrypted ?? undefined) !== undefined;
-    if (!isElsewhere) contentsOfRequest(request, systemClock);
+    const contents = isElsewhere ? undefined : contentsOfRequest(request, systemClock);
     const id = request.id ?? undefined;
     // An expression makes the id of the data, which the vault alone does.
     const isLiteral = id !== undefined && !/\{[{%]/.test(id);
-    return { id: isLiteral ? id : undefined, isNew: isNewEachTime(text) };
+    const place = contents && { id: parseTokenId(id ?? ''), container: contents.container };
+    return {
+      request,
+      id: isLiteral ? id : undefined,
+      isNew: isNewEachTime(text),
+      ...(place && { place }),
+    };
   } catch (error) {
     if (error instanceof SyntaxError) return { problem: 'it is not JSON' };
     if (error instanceof VaultError) return { problem: explain(error) };

@@ -49,6 +49,12 @@ export const importCommand: Command = {
       kind: 'boolean',
       meaning: 'say what would be created, refused and doubled, and create nothing',
     },
+    'management-key-file': {
+      kind: 'string',
+      value: 'FILE',
+      meaning:
+        'with --dry-run: file with a management key, which reads the quotas and what is stored',
+    },
     resume: { kind: 'boolean', meaning: 'leave out the lines that were imported before' },
     again: {
       kind: 'boolean',

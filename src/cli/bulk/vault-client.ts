@@ -120,5 +120,5 @@ function refusalOf({ statusCode }: IncomingMessage, text: string): ResponseError
   } catch {
     // This is not a response of a vault; its text may hold anything, so it is not repeated.
   }
-  return new ResponseError(`the vault returned ${statusCode}. ${detail}`.trim());
+  return new ResponseError(`the vault returned ${statusCode}. ${detail}`.trim(), statusCode);
 }

@@ -1,9 +1,11 @@
 /** A command for a resource, made from the declaration of its operation. */
 import { isObject, type JsonObject } from '../../base/json.ts';
+import { tokenTypes } from '../../tokens/contents/token-types.ts';
 import { type Command, type Flag, type Flags, UsageError } from '../terminal/command.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { flagNameOf, flagOf, objectIn, valuesOf } from './attributes.ts';
 import { type Attribute, type CommandOperation, describedOperation } from './description.ts';
+import type { ListedResource } from './ids.ts';
 import { outputFlags, printResponse } from './output.ts';
 import { type Profile, profileFor } from './profiles.ts';
 import { requestVault } from './request.ts';
@@ -12,6 +14,7 @@ import type { ResourceCommandRow } from './table.ts';
 const profileFlag: Flag = {
   kind: 'string',
   value: 'NAME',
+  ids: 'profile',
   meaning:
     'a vault and a key that strongroom login has stored (default: STRONGROOM_KEY, or the current profile)',
 };
@@ -41,9 +44,12 @@ export function resourceCommand(row: ResourceCommandRow): Command {
     operand: operands.map((name) => ({
       name: name.toUpperCase(),
       meaning: meaningOf(operation, name),
+      ...(name === 'id' && row.ids !== undefined && { ids: row.ids }),
     })),
     flags: {
-      ...Object.fromEntries(attributes.map((one) => [flagNameOf(one), flagOf(one)])),
+      ...Object.fromEntries(
+        attributes.map((one) => [flagNameOf(one), { ...flagOf(one), ...offersOf(row, one) }]),
+      ),
       ...(operation.mediaType !== undefined && { body: bodyFlag }),
       ...((isPatch || row.reads !== undefined) && { unset: unsetFlag }),
       ...outputFlags,
@@ -65,6 +71,22 @@ export function resourceCommand(row: ResourceCommandRow): Command {
       return 0;
     },
   };
+}
+
+const idsByAttribute: Readonly<Record<string, ListedResource>> = {
+  application_id: 'app',
+  reactor_id: 'reactor',
+  request_reactor_id: 'reactor',
+  response_reactor_id: 'reactor',
+  proxy_id: 'proxy',
+};
+
+/** What shells complete the value of an attribute with. */
+function offersOf({ operation }: ResourceCommandRow, { name }: Attribute): Partial<Flag> {
+  const ids = idsByAttribute[name];
+  if (ids !== undefined) return { ids };
+  const isType = name === 'type' && operation === 'createToken';
+  return isType ? { offered: Object.keys(tokenTypes) } : {};
 }
 
 function summaryOf({ summary, description = '' }: CommandOperation): string {

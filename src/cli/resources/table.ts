@@ -1,4 +1,5 @@
 /** The commands for resources: which operation each of them runs, and what its list shows. */
+import type { ListedResource } from './ids.ts';
 
 export interface ResourceCommandRow {
   /** A few words, for the list of all commands. */
@@ -7,6 +8,8 @@ export interface ResourceCommandRow {
   readonly operation: string;
   /** The names of the words after the command: parameters of the path, in their order, or an attribute. */
   readonly operands?: readonly string[];
+  /** The resource whose ids the first of these words is, for shells to complete. */
+  readonly ids?: ListedResource;
   /** The attributes that a list shows in its columns. */
   readonly columns?: readonly string[];
   /**
@@ -66,6 +69,7 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'read an application',
     operation: 'getApplication',
     operands: ['id'],
+    ids: 'app',
     examples: ['ID'],
   },
   'app list': {
@@ -78,6 +82,7 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'change an application',
     operation: 'updateApplication',
     operands: ['id'],
+    ids: 'app',
     reads: 'getApplication',
     examples: ['ID --name checkout', 'ID --rules rules.json'],
   },
@@ -85,12 +90,14 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'delete an application and its keys',
     operation: 'deleteApplication',
     operands: ['id'],
+    ids: 'app',
     examples: ['ID'],
   },
   'rule list': {
     title: 'list the access rules of an application',
     operation: 'getApplication',
     operands: ['id'],
+    ids: 'app',
     examples: ["ID --query '$.rules[*].container'"],
   },
   'rule explain': {
@@ -103,7 +110,13 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     operation: 'createProxy',
     examples: ['--name provider --destination-url https://api.provider.example'],
   },
-  'proxy get': { title: 'read a proxy', operation: 'getProxy', operands: ['id'], examples: ['ID'] },
+  'proxy get': {
+    title: 'read a proxy',
+    operation: 'getProxy',
+    operands: ['id'],
+    ids: 'proxy',
+    examples: ['ID'],
+  },
   'proxy list': {
     title: 'list proxies',
     operation: 'listProxies',
@@ -114,12 +127,14 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'change a proxy',
     operation: 'updateProxy',
     operands: ['id'],
+    ids: 'proxy',
     examples: ['ID --require-auth true'],
   },
   'proxy delete': {
     title: 'delete a proxy',
     operation: 'deleteProxy',
     operands: ['id'],
+    ids: 'proxy',
     examples: ['ID'],
   },
   'reactor create': {
@@ -131,6 +146,7 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'read a reactor',
     operation: 'getReactor',
     operands: ['id'],
+    ids: 'reactor',
     examples: ['ID'],
   },
   'reactor list': {
@@ -143,18 +159,21 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'change a reactor',
     operation: 'updateReactor',
     operands: ['id'],
+    ids: 'reactor',
     examples: ['ID --code sign.js'],
   },
   'reactor delete': {
     title: 'delete a reactor',
     operation: 'deleteReactor',
     operands: ['id'],
+    ids: 'reactor',
     examples: ['ID'],
   },
   'reactor call': {
     title: 'run the code of a reactor in the vault',
     operation: 'react',
     operands: ['id'],
+    ids: 'reactor',
     examples: ['ID --args args.json'],
   },
   'webhook create': {
@@ -166,6 +185,7 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'read a webhook',
     operation: 'getWebhook',
     operands: ['id'],
+    ids: 'webhook',
     examples: ['ID'],
   },
   'webhook list': {
@@ -178,6 +198,7 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'change a webhook',
     operation: 'replaceWebhook',
     operands: ['id'],
+    ids: 'webhook',
     reads: 'getWebhook',
     examples: ['ID --status enabled'],
   },
@@ -185,12 +206,14 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'delete a webhook',
     operation: 'deleteWebhook',
     operands: ['id'],
+    ids: 'webhook',
     examples: ['ID'],
   },
   'webhook test': {
     title: 'send a test event to a webhook',
     operation: 'testWebhook',
     operands: ['id'],
+    ids: 'webhook',
     examples: ['ID'],
   },
   'session create': {
@@ -213,6 +236,54 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     title: 'end a session',
     operation: 'deleteSession',
     operands: ['id'],
+    ids: 'session',
+    examples: ['ID'],
+  },
+  'app keys list': {
+    title: 'list the keys of an application',
+    operation: 'listKeys',
+    operands: ['id'],
+    ids: 'app',
+    columns: ['id', 'created_at', 'last_used_at'],
+    examples: ['ID'],
+  },
+  'app keys create': {
+    title: 'create another key of an application',
+    operation: 'createKey',
+    operands: ['id'],
+    ids: 'app',
+    examples: ['ID --json'],
+  },
+  'app keys delete': {
+    title: 'delete a key of an application',
+    operation: 'deleteKey',
+    operands: ['id', 'keyId'],
+    ids: 'app',
+    examples: ['ID KEYID'],
+  },
+  'encryption-key create': {
+    title: 'create a key by which clients encrypt',
+    operation: 'createEncryptionKey',
+    examples: ['--json'],
+  },
+  'encryption-key get': {
+    title: 'read an encryption key',
+    operation: 'getEncryptionKey',
+    operands: ['id'],
+    ids: 'key',
+    examples: ['ID'],
+  },
+  'encryption-key list': {
+    title: 'list encryption keys, newest first',
+    operation: 'listEncryptionKeys',
+    columns: ['id', 'expires_at', 'created_at'],
+    examples: [''],
+  },
+  'encryption-key delete': {
+    title: 'delete an encryption key',
+    operation: 'deleteEncryptionKey',
+    operands: ['id'],
+    ids: 'key',
     examples: ['ID'],
   },
 };

@@ -9,6 +9,10 @@ export interface Flag {
   readonly repeated?: true;
   /** The values that it can have, if that is a short list. */
   readonly choices?: readonly string[];
+  /** The resource whose ids are its values, which scripts of shells ask the vault for. */
+  readonly ids?: string;
+  /** Values that scripts of shells offer, although it takes any other. */
+  readonly offered?: readonly string[];
   readonly meaning: string;
 }
 
@@ -31,6 +35,8 @@ export interface Operand {
   readonly meaning: string;
   /** The values that it can have, if that is a short list. */
   readonly choices?: readonly string[];
+  /** The resource whose ids are its values, which scripts of shells ask the vault for. */
+  readonly ids?: string;
 }
 
 /** The operands of a command, in their order. */
