@@ -18,7 +18,7 @@ import { engineOf } from '../support/engines.ts';
 import { openShop, publicApplication, withLoader } from '../support/shop.ts';
 import { startVault } from '../support/vault.ts';
 
-/** What the browser has, chosen by a customer in the field: https://chromedevtools.github.io/devtools-protocol/tot/Autofill/ */
+/** What the browser has: https://chromedevtools.github.io/devtools-protocol/tot/Autofill/ */
 const card = {
   number: cardNumber,
   name: 'Ada Lovelace',

@@ -671,7 +671,8 @@ suite('Card fields', { skip }, () => {
     await vault.send('POST', '/sessions/authorize', { key: server, body: granted });
     await page.evaluate(`byId('text').show({ token: '${token.body.id}' })`);
     await page.evaluate(`for (const type of ['copy', 'cut', 'clipboardchange', 'selectionchange'])
-      document.addEventListener(type, () => events.push({ type }));`);
+      document.addEventListener(type, () => events.push({ type }));
+      addEventListener('message', ({ data }) => events.push({ type: 'message', data }));`);
     const before = await page.evaluate('events.length');
     await page.frameLocator('#text iframe').getByRole('button', { name: 'Copy' }).click();
     await page.frameLocator('#text iframe').getByRole('button', { name: 'Copied' }).waitFor();
