@@ -13,7 +13,12 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents, type TokenPatch } from './contents/contents.ts';
 import { hasCurrentDigest } from './contents/digest-versions.ts';
-import { readGrant, undisclosedMove, undisclosedPatch } from './contents/disclosure.ts';
+import {
+  readGrant,
+  shownByPatch,
+  undisclosedMove,
+  undisclosedPatch,
+} from './contents/disclosure.ts';
 import {
   broughtData,
   deriveRow,
@@ -90,7 +95,8 @@ export function updateToken(
       row.deduplicated === 1 && tenant.keyring.overlappedSecret('fingerprint') !== undefined;
     await pause();
     const seen = grant && !hidden ? shownAs({ row: updated, grant }) : undefined;
-    const disclosure = seen && ({ shown: seen, through: 'update' } as const);
+    const shown = seen && shownByPatch(seen, { patch, type: row.type });
+    const disclosure = shown && ({ shown, through: 'update' } as const);
     const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));
     return {
       change: {

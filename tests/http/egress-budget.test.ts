@@ -160,6 +160,40 @@ onBothEngines('egress_budget', (engine) => {
     assert.doesNotMatch(text, /value one/);
   });
 
+  test('429: a patch that masks a value as it moves it counts as revealing it', async () => {
+    const tenant = await tenants();
+    const permissions = ['token:read', 'token:update'];
+    const rules = [
+      { priority: 1, container: '/pci/', transform: 'reveal', permissions },
+      { priority: 2, container: '/archive/', transform: 'mask', permissions },
+    ];
+    const key = await tenant.application({ rules, egress_budget: { per_hour: 1 } });
+    const ids = ['masked-1', 'masked-2', 'moved', 'brought'];
+    for (const id of ids) {
+      const data = `value of ${id}`;
+      await tenant.token({ id, type: 'token', data, mask: '***', containers: ['/pci/'] });
+    }
+    const containers = ['/archive/'];
+    const patch = (id: string, changes: object) =>
+      tenant.send('PATCH', `/tokens/${id}`, { key, body: { containers, ...changes } });
+    assert.equal((await patch('moved', {})).body.data, '***');
+    const brought = await patch('brought', { data: 'new', mask: '{{ data | slice: 0, 1 }}' });
+    assert.equal(brought.body.data, 'n');
+    const first = await patch('masked-1', { mask: '{{ data }}' });
+    assert.equal(first.body.data, 'value of masked-1');
+    const second = await patch('masked-2', { mask: '{{ data }}' });
+    assert.equal(second.status, 429, second.text);
+    assert.ok(!second.text.includes('value of'));
+    const logs = await tenant.rows('logs');
+    const shown = ids.map((id) =>
+      logs
+        .filter((row) => row.entity_id === id && row.operation === 'update')
+        .map(({ disclosure, result }) => `${result} ${disclosure}`),
+    );
+    assert.deepEqual(shown.slice(2), [['success mu'], ['success mu']]);
+    assert.deepEqual(shown[0], ['success ru']);
+  });
+
   test('an alert is in the log once four fifths are used', async () => {
     const tenant = await tenants();
     const key = await limited(tenant, { per_hour: 5 });

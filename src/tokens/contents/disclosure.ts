@@ -15,6 +15,7 @@ import {
   type Policy,
   showsAsMuch,
 } from '../../rules/policy.ts';
+import type { Shown } from '../../store/log-chain/disclosure.ts';
 import type { Row } from '../../store/tables.ts';
 import { type Contents, contentsOfRow, type TokenPatch, type TokenRequest } from './contents.ts';
 import { type TokenType, type TokenTypeName, tokenTypes } from './token-types.ts';
@@ -46,6 +47,18 @@ export function undisclosedPatch(
   );
   if (defined.length === 0 || mayReveal(policy, subject)) return undefined;
   return lacksReveal(defined);
+}
+
+/**
+ * How a patch has shown the token. A mask of its own over a value that it does not bring may show all of it, whatever
+ * the transform is in the container to which the patch moves the token.
+ */
+export function shownByPatch(
+  shown: Shown,
+  { patch, type }: { readonly patch: TokenPatch; readonly type: string },
+): Shown {
+  const brought = bringsValue(type as TokenTypeName, patch.data);
+  return shown === 'masked' && patch.mask !== undefined && !brought ? 'revealed' : shown;
 }
 
 /**
