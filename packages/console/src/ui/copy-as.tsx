@@ -24,8 +24,10 @@ interface RequestSample {
 /** Samples never hold a key: they take it from a variable. */
 export function samplesOf({ method = 'GET', path, body, typescript, cli }: RequestSample): Samples {
   const merge = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  // An id may have an apostrophe, which would end the argument of the shell.
+  const quoted = path.replaceAll("'", '%27');
   const lines = [
-    `curl -s ${method === 'GET' ? '' : `-X ${method} `}'${location.origin}${path}' \\`,
+    `curl -s ${method === 'GET' ? '' : `-X ${method} `}'${location.origin}${quoted}' \\`,
     `  -H "SVC-API-KEY: $KEY"`,
   ];
   if (body !== undefined) {
