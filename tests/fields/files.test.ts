@@ -13,7 +13,7 @@ import { brotliCompressSync } from 'node:zlib';
 import { buildPackage } from '../../scripts/build-client.ts';
 import { createBrowserFiles } from '../../src/browser/files.ts';
 import { engineOf } from '../support/engines.ts';
-import { root } from '../support/source.ts';
+import { committedPaths, root } from '../support/source.ts';
 import { type Lender, temporaryDirectory } from '../support/temporary.ts';
 import { startVault, type TestVault } from '../support/vault.ts';
 
@@ -25,6 +25,23 @@ test('the loader has at most 6 kB compressed, and all of a frame 20 kB', async (
   const size = (name: string) => brotliCompressSync(files.named(name).body.bytes).length;
   assert.ok(size('fields/loader.js') <= loaderBytesMax);
   assert.ok(size('fields/frame.js') + size('fields/frame.css') <= frameBytesMax);
+});
+
+test('each code of an error of fields is in the guide', () => {
+  const guide = readFileSync(join(root, 'docs', 'fields.md'), 'utf8');
+  const sources = committedPaths().filter((path) => /^packages\/fields\/src\/.*\.ts$/.test(path));
+  const codes = sources.flatMap((path) =>
+    [
+      ...readFileSync(join(root, path), 'utf8').matchAll(
+        /(?:\bcode: |because\(\s*)'([a-z]+(?:_[a-z]+)*)'/g,
+      ),
+    ].map(([, code = '']) => code),
+  );
+  assert.ok(new Set(codes).size > 12);
+  assert.deepEqual(
+    [...new Set(codes)].filter((code) => !guide.includes(`\`${code}\``)),
+    [],
+  );
 });
 
 test('the package for npm has one module with declarations, which can be imported without a document', async (t) => {

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { startBrowser, withoutBrowser } from '../support/browser.ts';
 import { codeBlocksOf } from '../support/code-blocks.ts';
+import { nextLook } from '../support/poll.ts';
 import { root } from '../support/source.ts';
 import { freePort, type Lender, temporaryDirectory } from '../support/temporary.ts';
 
@@ -82,7 +83,7 @@ test('each step of the tutorial does what it says', { skip: withoutBrowser }, as
   while (
     (await fetch(here('http://127.0.0.1:8080/readyz')).catch(() => undefined))?.status !== 200
   ) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextLook();
   }
   const withKey = (code: string) => code.replace('key_test_mgt_…', management);
   const said = execFileSync('bash', ['-ec', withKey(setUp)], { cwd: shop, encoding: 'utf8' });

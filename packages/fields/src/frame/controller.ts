@@ -88,7 +88,10 @@ export function createController(): CallHandling {
   async function toProxy(request: BodyRequest & ProxyTarget): Promise<unknown> {
     const { body, secrets } = await fill(request);
     if (secrets.some((secret) => secret.includes('{{'))) {
-      throw new CallError({ code: 'invalid', message: 'A field has an expression in it.' });
+      throw new CallError({
+        code: 'expression_refused',
+        message: 'A field has an expression in it.',
+      });
     }
     const answered = await send({
       method: request.method ?? 'POST',

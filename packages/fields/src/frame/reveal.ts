@@ -34,7 +34,8 @@ export function createReveal({ options: given, tell }: FieldSetting): RevealFram
 
   async function reveal(token: string, path: string | undefined): Promise<void> {
     const [controller] = controllers();
-    if (!controller) throw new CallError({ code: 'failed', message: 'The page has no fields.' });
+    if (!controller)
+      throw new CallError({ code: 'field_missing', message: 'The page has no fields.' });
     const shown = (await controller.reveal(token)) as { readonly data?: unknown };
     const value = path === undefined ? shown.data : at({ data: shown.data }, path);
     if (options.format === 'card') showCard(value);
