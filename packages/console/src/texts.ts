@@ -227,6 +227,7 @@ export const t = {
     noMetadata: 'No metadata.',
     history: 'History',
     historyLead: 'Who created, saw and changed it, newest first.',
+    whoRevealed: 'Who revealed it',
     noHistory: 'Nothing in the log yet.',
     deleteTitle: 'Delete the token',
     deleteText: 'The value is gone for every reader at once. Nothing brings it back.',
@@ -449,6 +450,7 @@ export const t = {
     deliveriesLead:
       'Newest first, with their attempts. A failed one is sent again later by itself.',
     noDeliveries: 'Nothing was sent yet. Send a test event to see how your server responds.',
+    noneInState: (state: string) => `No delivery is ${state}.`,
     anyState: 'Any state',
     event: 'Event',
     attempts: 'Attempts',

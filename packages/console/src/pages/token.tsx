@@ -73,7 +73,15 @@ export function TokenPage({ id }: { id: string }) {
                 )}
               </div>
             </Section>
-            <Section title={t.token.history} lead={t.token.historyLead}>
+            <Section
+              title={t.token.history}
+              lead={t.token.historyLead}
+              actions={
+                <Button href={hrefOf('/log', { entity_id: id, shown: 'revealed' })}>
+                  {t.token.whoRevealed}
+                </Button>
+              }
+            >
               <ErrorNote error={history.error} />
               <EntryList entries={history.data ?? []} empty={t.token.noHistory} />
             </Section>

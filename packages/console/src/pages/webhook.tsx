@@ -34,12 +34,14 @@ const tones: Readonly<Record<Delivery['state'], BadgeTone>> = {
 
 export function WebhookPage({ id }: { id: string }) {
   const webhook = useLoad<Webhook>(id, () => vaultFor('webhook:read').webhooks.get(id));
-  const state = place.value.query.get('state') ?? '';
-  const deliveries = usePages<Delivery>(`deliveries ${id}`, () =>
-    vaultFor('webhook:read').webhooks.deliveries(id, { size: 50 }),
+  const asked = place.value.query.get('state');
+  const state = states.find((one) => one === asked);
+  const deliveries = usePages<Delivery>(`deliveries ${id} ${state}`, () =>
+    vaultFor('webhook:read').webhooks.deliveries(id, { size: 50, ...(state && { state }) }),
   );
   const [dialog, setDialog] = useState<'replay' | 'delete' | undefined>(undefined);
   const [secret, setSecret] = useState<string | undefined>(undefined);
+  const isEmpty = !deliveries.isLoading && deliveries.items.length === 0;
   const { isBusy, error, run } = useAction();
   const shown = webhook.data;
   const act = (done: string, work: () => Promise<unknown>) =>
@@ -140,7 +142,7 @@ export function WebhookPage({ id }: { id: string }) {
           <>
             <Pick
               label={t.webhooks.status}
-              value={state}
+              value={state ?? ''}
               options={[['', t.webhooks.anyState], ...states.map((one) => [one, one] as const)]}
               onValue={(value) => setQuery({ state: value })}
             />
@@ -152,45 +154,51 @@ export function WebhookPage({ id }: { id: string }) {
         }
       >
         <ErrorNote error={deliveries.error} />
-        <Table
-          label={t.webhooks.deliveries}
-          rows={deliveries.items.filter((one) => state === '' || one.state === state)}
-          keyOf={(one) => one.id}
-          isLoading={deliveries.isLoading}
-          more={{ hasMore: deliveries.hasMore, onMore: deliveries.more }}
-          columns={[
-            { head: t.webhooks.event, cell: ({ type }) => <code>{type}</code> },
-            {
-              head: t.webhooks.status,
-              cell: (one) => <Badge tone={tones[one.state]}>{one.state}</Badge>,
-            },
-            { head: t.webhooks.attempts, cell: (one) => <Attempts delivery={one} /> },
-            {
-              head: t.applications.created,
-              cell: (one) => <Time at={one.created_at} />,
-              isMinor: true,
-            },
-            {
-              head: '',
-              isNumber: true,
-              cell: (one) =>
-                may('webhook:update') && (
-                  <Button
-                    icon="refresh"
-                    tone="quiet"
-                    label={`${t.webhooks.again} ${one.id}`}
-                    onClick={() =>
-                      act(t.webhooks.sentAgain, () =>
-                        vaultFor('webhook:update').webhooks.redeliver(id, one.id),
-                      )
-                    }
-                  />
-                ),
-            },
-          ]}
-        />
-        {!deliveries.isLoading && deliveries.items.length === 0 && (
-          <p class="muted padded">{t.webhooks.noDeliveries}</p>
+        {!isEmpty && (
+          <Table
+            label={t.webhooks.deliveries}
+            rows={deliveries.items}
+            keyOf={(one) => one.id}
+            isLoading={deliveries.isLoading}
+            more={{ hasMore: deliveries.hasMore, onMore: deliveries.more }}
+            columns={[
+              { head: t.webhooks.event, cell: ({ type }) => <code>{type}</code> },
+              {
+                head: t.webhooks.status,
+                cell: (one) => <Badge tone={tones[one.state]}>{one.state}</Badge>,
+              },
+              { head: t.webhooks.attempts, cell: (one) => <Attempts delivery={one} /> },
+              {
+                head: t.applications.created,
+                cell: (one) => <Time at={one.created_at} />,
+                isMinor: true,
+              },
+              {
+                head: '',
+                isNumber: true,
+                cell: (one) =>
+                  may('webhook:update') && (
+                    <Button
+                      icon="refresh"
+                      tone="quiet"
+                      label={`${t.webhooks.again} ${one.id}`}
+                      onClick={() =>
+                        act(t.webhooks.sentAgain, () =>
+                          vaultFor('webhook:update').webhooks.redeliver(id, one.id),
+                        )
+                      }
+                    >
+                      {t.webhooks.again}
+                    </Button>
+                  ),
+              },
+            ]}
+          />
+        )}
+        {isEmpty && (
+          <p class="muted padded">
+            {state === undefined ? t.webhooks.noDeliveries : t.webhooks.noneInState(state)}
+          </p>
         )}
       </Section>
       {secret !== undefined && (

@@ -22,7 +22,9 @@ export function whoOf(entry: LogEntry): string {
   const { actor_type, actor_id, application_id, person_name } = entry;
   const isApplication = actor_type === 'application' || actor_type === 'session';
   const application = isApplication ? nameOfApplication(application_id ?? actor_id) : actor_type;
-  return person_name === undefined ? application : t.log.personAs(person_name, application);
+  // Signing in needs no role.
+  if (person_name === undefined || actor_type === 'system') return person_name ?? application;
+  return t.log.personAs(person_name, application);
 }
 
 export function EntryList({ entries, empty }: { entries: readonly LogEntry[]; empty: string }) {
