@@ -61,6 +61,8 @@ onBothEngines('strongroom logs verify', (engine) => {
     assert.equal(plain.code, 0, plain.stdout + plain.stderr);
     assert.match(plain.stdout, /^The log is intact\.\n/);
     assert.ok(plain.stdout.includes(`signed by ${publicKey}`), 'the key to compare is told');
+    assert.match(plain.stdout, / of 1 tenant\b/);
+    assert.doesNotMatch(plain.stdout, /\b1 (?:entries|streams|tenants|checkpoints)\b/);
     const trusted = await verify('--database', database, '--checkpoint', checkpoint);
     assert.equal(trusted.code, 0, trusted.stdout);
     assert.doesNotMatch(trusted.stdout, /signed by/);

@@ -28,6 +28,13 @@ onBothEngines('the operator’s commands', (engine) => {
     return { vault, run, json, get };
   }
 
+  test('a tenant is of the type that the first start makes, unless another one is named', async (t) => {
+    const { json } = await besideServer(t);
+    await json('tenant', 'create', '--name', 'plain');
+    const types = (await json('tenant', 'list')).map(({ type }) => type);
+    assert.deepEqual(types, ['test', 'test']);
+  });
+
   test('a tenant is created, listed, given quotas and deleted, and the server follows', async (t) => {
     const { vault, run, json, get } = await besideServer(t);
     const [created] = await json('tenant', 'create', '--name', 'acme', '--type', 'test');

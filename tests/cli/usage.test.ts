@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -115,6 +115,33 @@ test('a file that is missing and a server that is not there are one line and exi
       assert.doesNotMatch(stderr, /xyzzy/);
     }),
   );
+});
+
+test('each exit code is a row of docs/cli.md, and means what it says', async () => {
+  const text = readFileSync(join(root, 'docs', 'cli.md'), 'utf8');
+  const [, table = ''] = text.split('\n## Exit codes\n');
+  const rows = [...table.matchAll(/^\| (\d+) \| (.+) \|$/gm)];
+  assert.deepEqual(
+    rows.map(([, code]) => Number(code)),
+    [0, 1, 2, 3, 130],
+  );
+  const [done, failed, wrong] = await Promise.all([
+    run('--version'),
+    run('logs', 'verify', '--file', '/nowhere/at-all'),
+    run('nonsense'),
+  ]);
+  assert.deepEqual(
+    [done, failed, wrong].map(({ code }) => code),
+    [0, 1, 2],
+  );
+  // Commands whose source has a code of its own are those that the row names.
+  const found = globSync('src/cli/**/*.ts', { cwd: root }).filter((path) =>
+    /^const \w+ = 3;$/m.test(readFileSync(join(root, path), 'utf8')),
+  );
+  const named = [...(rows[3]?.[2] ?? '').matchAll(/`(\w+) verify`/g)].map(([, group]) => group);
+  assert.deepEqual(named, ['logs', 'erasure']);
+  const own = found.filter((path) => /(?:logs\/verify|erasure)\.ts$/.test(path));
+  assert.equal(own.length, named.length);
 });
 
 test('bash completes commands, their second words, options and choices', async () => {
