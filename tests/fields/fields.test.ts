@@ -294,6 +294,14 @@ suite('Card fields', { skip }, () => {
         'header_refused',
         "proxy({ proxy: 'x', headers: { 'BT-API-KEY': 'y' }, body: byId('number') })",
       ],
+      [
+        'expression_refused',
+        "proxy({ proxy: 'x', headers: { a: '{{ proxy.request.body }}' }, body: byId('number') })",
+      ],
+      [
+        'expression_refused',
+        "proxy({ proxy: 'x', path: '/%7B%7B proxy.request.body }}', body: byId('number') })",
+      ],
       ['foreign_session', `useSession('${session.session_key}')`],
     ] as const) {
       const result = await attempt(`fields.${request}`);

@@ -86,6 +86,7 @@ export function createController(): CallHandling {
   }
 
   async function toProxy(request: BodyRequest & ProxyTarget): Promise<unknown> {
+    refuseReadingBody(request);
     const { body, secrets } = await fill(request);
     if (secrets.some((secret) => secret.includes('{{'))) {
       throw new CallError({
@@ -206,6 +207,28 @@ function passedHeaders(headers: ProxyTarget['headers'] = {}): Readonly<Record<st
     code: 'header_refused',
     message: 'A page cannot set headers of the vault.',
   });
+}
+
+/**
+ * An expression in a header or a path can read the body, in which the values of the fields are. Whether it fails, or
+ * what the destination gives back, would tell the page about them.
+ */
+function refuseReadingBody({ headers = {}, path = '' }: ProxyTarget): void {
+  const texts = [path, ...Object.values(headers)];
+  const spelled = texts.flatMap((text) => [text, unescaped(text)]);
+  if (!spelled.some((text) => text.includes('{{'))) return;
+  throw new CallError({
+    code: 'expression_refused',
+    message: 'Write expressions into the body: a header or a path of a page cannot have one.',
+  });
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function put(root: object, path: readonly (string | number)[], value: unknown): void {
