@@ -8,11 +8,10 @@ import { readCertificate, summaryOfCertificate } from '../keys/client-certificat
 import { hashProxyKey, newProxyKey } from '../keys/proxy-key.ts';
 import type { CodeTools } from '../reactors/code/check.ts';
 import type { Caller } from '../rules/caller.ts';
-import { withoutValues } from '../rules/configuration.ts';
+import { shownConfiguration, withoutValues } from '../rules/configuration.ts';
 import { hostOfKey, type VaultNames } from '../rules/host-names.ts';
 import { requireLinkedApplication } from '../rules/linked-application.ts';
 import { openerFor } from '../rules/openings.ts';
-import { holds } from '../rules/policy.ts';
 import { requireRoom } from '../rules/settings.ts';
 import {
   type ListTools,
@@ -49,8 +48,7 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
 
   function viewFor(caller: Caller, row: ProxyRow, body: ProxyBody): object {
     const { configuration } = body.definition;
-    const isWhole = holds(caller.policy, configurationPermission);
-    const shown = isWhole ? configuration : withoutValues(configuration);
+    const shown = shownConfiguration(caller, configurationPermission, configuration);
     return viewProxy(row, body, { names, configuration: shown });
   }
 

@@ -5,11 +5,10 @@ import { newUuid, type ReactorId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import type { Secret } from '../base/secret.ts';
 import type { Caller } from '../rules/caller.ts';
-import { withoutValues } from '../rules/configuration.ts';
+import { shownConfiguration, withoutValues } from '../rules/configuration.ts';
 import { requireLinkedApplication } from '../rules/linked-application.ts';
 import { type Opener, openerFor, type Resealer } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
-import { holds } from '../rules/policy.ts';
 import { type Keys, proven, requireProven } from '../rules/proven-row.ts';
 import { openSettings, resealSettings, sealSettings } from '../rules/sealed-settings.ts';
 import { requireRoom } from '../rules/settings.ts';
@@ -146,8 +145,8 @@ const configurationPermission = 'reactor:update';
 
 function viewFor(caller: Caller, row: ReactorRow, definition: ReactorDefinition): object {
   const { configuration } = definition;
-  const isWhole = holds(caller.policy, configurationPermission);
-  return viewReactor(row, definition, isWhole ? configuration : withoutValues(configuration));
+  const shown = shownConfiguration(caller, configurationPermission, configuration);
+  return viewReactor(row, definition, shown);
 }
 
 function viewReactor(

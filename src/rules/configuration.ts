@@ -1,5 +1,8 @@
 /** The configuration of a proxy or a reactor: strings by name, its secrets among them, as a request contains them. */
 import type { ValidationErrors } from '../base/validation-errors.ts';
+import type { Caller } from './caller.ts';
+import type { Permission } from './permissions.ts';
+import { holds } from './policy.ts';
 
 const configurationEntriesMax = 25;
 const configurationNameForm = /^[^\p{Cc}]{1,100}$/u;
@@ -26,6 +29,19 @@ export function readConfiguration(
     errors.add(`configuration.${name.slice(0, 100)}`, form);
   }
   return Object.fromEntries(entries);
+}
+
+/**
+ * The configuration as shown to the caller: whole for those who may change it. People see its values, as any others,
+ * once they have proved to be present.
+ */
+export function shownConfiguration(
+  { policy, signedIn }: Pick<Caller, 'policy' | 'signedIn'>,
+  permission: Permission,
+  configuration: Readonly<Record<string, string>>,
+): Readonly<Record<string, string | null>> {
+  const isWhole = holds(policy, permission) && signedIn?.isPresent !== false;
+  return isWhole ? configuration : withoutValues(configuration);
 }
 
 /** The configuration as shown to callers who may not change it. */

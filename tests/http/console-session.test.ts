@@ -49,6 +49,16 @@ onBothEngines('sessions of the console', (engine) => {
     assert.equal((await useCode(url, code)).status, 401);
   });
 
+  test('a link alone signs in nobody whose request another server passed on', async () => {
+    const desk = await newDesk();
+    const { url } = desk.tenant.vault;
+    const code = await newCode(desk);
+    for (const name of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-host']) {
+      assert.equal((await useCode(url, code, { [name]: '192.0.2.1' })).status, 403, name);
+    }
+    assert.equal((await useCode(url, code)).status, 204);
+  });
+
   test('a link works for ten minutes', async () => {
     const desk = await newDesk();
     const { url, clock } = desk.tenant.vault;

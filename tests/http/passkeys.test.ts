@@ -352,6 +352,7 @@ onBothEngines('passkeys', (engine) => {
     const ada = await signedIn(url, person, began);
     const reason = { headers: { 'SVC-REASON': 'chargeback' } };
     const application = { name: 'new', type: 'private', permissions: ['token:read'] };
+    const secret = { KEY: 'sk_test_1' };
     const lending = {
       name: 'lends',
       destination_url: 'https://example.com',
@@ -383,6 +384,10 @@ onBothEngines('passkeys', (engine) => {
       assert.match(refused.body.type, /:reauthentication_required$/, `request ${at}`);
       assert.ok(!refused.text.includes('4242424242424242'));
     }
+    const configured = { name: 'p', destination_url: 'https://example.com', configuration: secret };
+    const { id: proxy } = (await administer(tenant, 'POST', '/proxies', configured)).body;
+    const shownTo = async () => (await ada.send(role, 'GET', `/proxies/${proxy}`)).body;
+    assert.deepEqual((await shownTo()).configuration, { KEY: null });
     const read = await ada.send(own, 'GET', `/tokens/${token.id}`);
     assert.equal(read.body.data, 'XXXXXXXXXXXX4242', 'what is masked needs no proof');
     assert.equal((await ada.send(role, 'GET', '/people')).status, 200);
@@ -398,6 +403,7 @@ onBothEngines('passkeys', (engine) => {
     assert.equal(proved.status, 204, proved.text);
     assert.equal(proved.headers.get('set-cookie'), null, 'the session stays the same');
     clock.advance(1_000);
+    assert.deepEqual((await shownTo()).configuration, secret);
     for (const [at, ask] of guarded.entries()) {
       const allowed = await ask();
       assert.ok(allowed.status < 300, `request ${at}: ${allowed.text}`);

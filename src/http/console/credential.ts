@@ -74,11 +74,20 @@ export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
   return origin === undefined || URL.parse(origin)?.host === host;
 }
 
+const passedOnHeaders = [
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-real-ip',
+] as const;
+
 /**
  * True for a browser on the machine of the vault that also names this machine. Otherwise a name that an attacker
- * controls could lead here.
+ * controls could lead here. A request that a server in front passed on comes from elsewhere, whatever it names.
  */
 export function isLocal({ headers }: IncomingMessage, address: string): boolean {
   const name = URL.parse(`http://${headers.host ?? ''}`)?.hostname ?? '';
+  if (passedOnHeaders.some((header) => headers[header] !== undefined)) return false;
   return isLoopback(address) && (name === 'localhost' || isLoopback(name.replace(/^\[|\]$/g, '')));
 }
