@@ -9,11 +9,13 @@ import type { Route } from './route.ts';
 import { shortened } from './shortened-body.ts';
 
 /**
- * A string without control characters, and without half of a surrogate pair, which no database keeps; a violation gets
- * a message of its own. It means the same with and without the flag `u` of regular expressions.
+ * A string without control characters, among them those that end a line or turn the direction of writing, with which a
+ * name could pass for another one in a list; and without half of a surrogate pair, which no database keeps. A violation
+ * gets a message of its own. It means the same with and without the flag `u` of regular expressions.
  */
 export const lineForm =
-  '^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
+  '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]|' +
+  '[\\ud800-\\udbff][\\udc00-\\udfff])*$';
 
 // The library counts what one response may name for all schemas alike, and by itself stops at eight.
 Settings.Set({ maxErrors: messagesMax });
