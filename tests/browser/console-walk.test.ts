@@ -5,6 +5,7 @@ import { withoutBrowser } from '../support/browser.ts';
 import { button, consoleOf, openPage } from '../support/console-pages.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { runJob } from '../support/jobs.ts';
 import { nextLook } from '../support/poll.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 
@@ -80,6 +81,25 @@ onBothEngines('a first walk through the console', (engine) => {
     await page.getByRole('button', { name: /^Send again/ }).click();
     await page.getByText('Sent again', { exact: true }).waitFor();
     while (destination.requests.length === before) await nextLook();
+    assert.deepEqual(complaints, []);
+  });
+
+  test('the overview shows what callers did, whichever period is chosen', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    const supportKey = await tenant.application({ name: 'Support desk', rules: [reading] });
+    for (let times = 0; times < 3; times++) {
+      await tenant.send('GET', `/tokens/card-${tenant.id}`, { key: supportKey });
+    }
+    await runJob(tenant.vault, 'record activity');
+    await openPage(page, 'Tokens');
+    await openPage(page, 'Overview');
+    for (const period of ['Hour', 'Day', 'Month']) {
+      await page.getByRole('tab', { name: period }).click();
+      await page.getByRole('img', { name: /^Revealed values and refusals\. 3 revealed/ }).waitFor();
+      await page.getByRole('img', { name: /^Requests\. [1-9]\d* requests, 0 failed/ }).waitFor();
+      await page.getByRole('link', { name: 'Support desk 3' }).waitFor();
+    }
+    assert.match(page.url(), /period=month$/);
     assert.deepEqual(complaints, []);
   });
 
