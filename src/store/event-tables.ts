@@ -63,6 +63,8 @@ export const eventTables = {
       sequence: optional(integer()),
       /** Over the id and the sequence; null until it is dispatched. */
       proof: optional(proof()),
+      /** The application whose stored bytes it counts as; null where the event does not count. */
+      charged_to: optional(id<ApplicationId>()),
       /** Sealed JSON of the data, the actor and the trace, bound to the columns before `sequence`. */
       body: bytes(),
     },

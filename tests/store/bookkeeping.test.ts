@@ -73,6 +73,7 @@ onBothEngines('bookkeeping', (engine) => {
       created_at: now,
       sequence: null,
       proof: null,
+      charged_to: null,
       body: new Uint8Array([1, 2, 3]),
     };
     await store.record({ insert: { events: [event] } });

@@ -14,11 +14,19 @@ import { notOnCitus } from '../support/citus-cluster.ts';
 import { onBothEngines, type Place } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { seeded } from '../support/random.ts';
-import { newTenant } from '../support/tenant.ts';
+import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { managementKey, startVault } from '../support/vault.ts';
 
 const noTriggers =
   'distributed tables have no triggers, which count for servers of the release before';
+
+const subscribe = async (tenant: TestTenant) => {
+  const events = ['token', 'token-intent', 'session'].map((entity) => `${entity}.created`);
+  const body = { name: 'all', url: 'https://hooks.example.com/', events };
+  body.events.push('token.updated', 'token.deleted');
+  const key = tenant.managementKey;
+  assert.equal((await tenant.send('POST', '/webhooks', { key, body })).status, 201);
+};
 
 onBothEngines('stored bytes', (engine) => {
   test('the upgrade counts every row that is stored already', {
@@ -60,6 +68,7 @@ onBothEngines('stored bytes', (engine) => {
     const publicKeys = await Promise.all(
       tenants.map((tenant) => tenant.application({ type: 'public', permissions })),
     );
+    for (const tenant of tenants) await subscribe(tenant);
     const ids = tenants.map((): string[] => []);
     const expiry = () => new Date(vault.clock.now() + hour).toISOString();
 
@@ -138,6 +147,46 @@ onBothEngines('stored bytes', (engine) => {
     }
   });
 
+  test('events of visitors count until they are removed, none is lost, and deletes go on', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await subscribe(tenant);
+    const permissions = ['token:create', 'token:update'];
+    const key = await tenant.application({ type: 'public', permissions });
+    const metadata = Object.fromEntries(
+      Array.from({ length: 20 }, (_, n) => [`k${n}`, 'x'.repeat(400)]),
+    );
+    const created = await tenant.send('POST', '/tokens', {
+      key,
+      body: { type: 'token', data: 'a', metadata },
+    });
+    const path = `/tokens/${created.body.id}`;
+    const patch = () => tenant.send('PATCH', path, { key, body: { metadata: { a: 'b' } } });
+    await tenant.setQuotas({ public_application_storage: 60_000 });
+    let updated = 0;
+    for (; updated < 20 && (await patch()).status === 200; updated++);
+    assert.ok(updated > 1 && updated < 7, `${updated} events of 9 KB`);
+    const refused = await patch();
+    assert.equal(refused.status, 422, refused.text);
+    assert.match(refused.text, /public_application_storage/);
+    const types = async () => (await tenant.rows('events')).map(({ type }) => type).sort();
+    const known = ['token.created', ...Array<string>(updated).fill('token.updated')];
+    assert.deepEqual(await types(), known);
+    const put = await tenant.send('PATCH', path, { body: { metadata: { a: 'c' } } });
+    assert.equal(put.status, 200, 'another application pays for its own');
+    await tenant.setQuotas({ token_storage: 1_000 });
+    assert.equal((await tenant.send('DELETE', path)).status, 204);
+    assert.deepEqual(await types(), [...known, 'token.updated', 'token.deleted'].sort());
+    await checkCounters(vault.place, 'after the delete');
+    vault.clock.advance(31 * day);
+    await runJob(vault, 'remove old events');
+    await checkCounters(vault.place, 'after the events are gone');
+    const { body: report } = await tenant.send('GET', '/tenants/self/reports/usage', {
+      key: tenant.managementKey,
+    });
+    assert.equal(report.storage.stored_bytes, 0);
+  });
+
   // The embedded database has one server.
   if (engine.name === 'postgres') {
     test('what servers of the release before write beside this one counts once, and has ceilings', {
@@ -194,6 +243,7 @@ onBothEngines('stored bytes', (engine) => {
     for (const table of Object.keys(countedTables) as CountedName[]) {
       const text = `select ${ownerSql(table, table)} as owner, ${sizeSql(table, table)} as bytes from ${table}`;
       for (const row of await engine.run(place, text)) {
+        if (row['owner'] === null) continue;
         const owner = hexOf(row['owner']);
         rows.set(owner, (rows.get(owner) ?? 0) + Number(row['bytes']));
       }
@@ -207,7 +257,9 @@ onBothEngines('stored bytes', (engine) => {
     const actions = ['insert', 'update', 'delete'];
     return [
       ...tables.flatMap((table) =>
-        actions.map((action) => `drop trigger stored_bytes_${table}_${action} on ${table}`),
+        actions.map(
+          (action) => `drop trigger if exists stored_bytes_${table}_${action} on ${table}`,
+        ),
       ),
       'alter table applications drop column origins',
       'alter table applications drop column egress_budget',
@@ -226,6 +278,8 @@ onBothEngines('stored bytes', (engine) => {
       'drop table fingerprint_claims',
       'drop index reactor_runs_due_by_due_at',
       'drop table stored_bytes',
+      'update events set charged_to = null',
+      'alter table events drop column charged_to',
       'update replies set charged_to = null',
       'alter table replies drop column charged_to',
       'alter table token_intents drop column client_key_id',

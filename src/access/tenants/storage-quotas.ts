@@ -113,6 +113,7 @@ function chargedBy({ insert = {}, replace = {} }: Change): ReadonlySet<Applicati
   for (const { created_by } of insert.token_intents ?? []) charged.add(created_by);
   for (const { application_id } of insert.sessions ?? []) charged.add(application_id);
   for (const { charged_to } of insert.replies ?? []) if (charged_to) charged.add(charged_to);
+  for (const { charged_to } of insert.events ?? []) if (charged_to) charged.add(charged_to);
   for (const { created_by, modified_by } of replace.tokens ?? []) {
     if (modified_by === created_by) charged.add(created_by);
   }

@@ -25,6 +25,7 @@ import { logPushes } from './0017-log-pushes.ts';
 import { linkMakers } from './0018-link-makers.ts';
 import { activity } from './0019-activity.ts';
 import { logIndex } from './0020-log-index.ts';
+import { chargedEvents } from './0021-charged-events.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -59,6 +60,7 @@ export const released: readonly Migration[] = [
   { statements: linkMakers, oldestServer: 1 },
   { statements: activity, oldestServer: 1 },
   { statements: logIndex, oldestServer: 1 },
+  { statements: chargedEvents, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

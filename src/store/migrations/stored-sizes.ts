@@ -12,7 +12,7 @@ interface CountedTable {
   readonly lengths: readonly string[];
   /** The bytes of an index for each quotation mark in a column of JSON, which no engine has to parse for that. */
   readonly quotationMarks?: Readonly<Record<string, number>>;
-  /** The columns that name the application: the first that is not null. */
+  /** The columns that name the application: the first that is not null. Where all are null, the row does not count. */
   readonly owner: readonly string[];
 }
 
@@ -38,6 +38,8 @@ export const countedTables = {
   token_intents: { fixed: 250, lengths: ['data'], owner: ['created_by'] },
   replies: { fixed: 250, lengths: ['reply', 'route'], owner: ['charged_to', 'application_id'] },
   sessions: { fixed: 700, lengths: ['permissions', 'rules'], owner: ['application_id'] },
+  // With its deliveries.
+  events: { fixed: 600, lengths: ['body'], owner: ['charged_to'] },
 } as const satisfies Record<string, CountedTable>;
 
 export type CountedName = keyof typeof countedTables;

@@ -68,8 +68,8 @@ export function countWritten(
   const owners = countedTables[table].owner.map((column) => columns.indexOf(column));
   const size = sizeReader(table, columns);
   return (count, values, stored) => {
-    const owner = owners.find((place) => values[place] != null) ?? -1;
-    count.add(String(values[tenant]), String(values[owner]), size(stored));
+    const owner = owners.find((place) => values[place] != null);
+    if (owner !== undefined) count.add(String(values[tenant]), String(values[owner]), size(stored));
   };
 }
 
@@ -157,7 +157,7 @@ export function ceilingConditions({ given, gone, counters, isOfOne }: CeilingChe
   const [, tenants, applications] = given;
   const lost = gone.map(
     (part) => `coalesce((select sum(bytes) from ${part} as g where g.tenant_id = c.tenant
-      and (c.application is null or g.application_id = c.application)), 0)`,
+      and g.application_id is not null and (c.application is null or g.application_id = c.application)), 0)`,
   );
   const sum = `(${['0', ...lost].join(' + ')})::bigint`;
   return [

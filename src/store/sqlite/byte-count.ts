@@ -66,7 +66,7 @@ export function createByteCount(database: DatabaseSync): WrittenBytes {
     const [column = ''] = countedTables[operation.table as CountedName].owner;
     const kind = kindOf(operation.table, column);
     const owner = valueOfStored(kind, row['owner'] as SqlValue);
-    count(operation, owner, -Number(row['bytes']));
+    if (owner !== null) count(operation, owner, -Number(row['bytes']));
   }
 
   function storedBytes({ tenant_id, application_id }: StorageCeiling): number {
@@ -108,7 +108,7 @@ export function createByteCount(database: DatabaseSync): WrittenBytes {
     written: (operation, stored) => {
       const { owner, size } = placesIn(operation);
       const application = owner.map((place) => operation.values[place]).find((one) => one != null);
-      count(operation, application ?? null, size(stored));
+      if (application != null) count(operation, application, size(stored));
     },
     remove: (operation, stored) => {
       const row = statements(operation).get(...stored);

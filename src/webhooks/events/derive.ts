@@ -1,5 +1,10 @@
 /** Derives events from changes: an event is committed in the same transaction as the change that caused it. */
-import { createTimedUuids, type EventId, type TenantId } from '../../base/ids.ts';
+import {
+  type ApplicationId,
+  createTimedUuids,
+  type EventId,
+  type TenantId,
+} from '../../base/ids.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { createPause } from '../../base/pauses.ts';
 import type { Random } from '../../base/random.ts';
@@ -93,7 +98,8 @@ export function derivingEvents({ tenants, subscriptions, random }: EventTools): 
       trace_id: traceOf(entry),
       ...(loop !== undefined && { loop }),
     };
-    return eventRow(tenant, { event_id, type, entity_id, created_at, body }, random);
+    const event = eventRow(tenant, { event_id, type, entity_id, created_at, body }, random);
+    return { ...event, charged_to: chargedFor(type, written.find(entry)) };
   }
 
   return {
@@ -155,6 +161,26 @@ function dataOf(type: EventType, { entry, written, tenant }: EventCause): JsonOb
 const showsRow: ReadonlySet<EventType> = new Set(
   eventTypeNames.filter((name) => /\.(?:created|updated|authorized)$/.test(name)),
 );
+
+/**
+ * The application that pays for an event that shows what it has made or changed: a visitor could fill the disk with
+ * them. Other events are about as large as their entry in the log.
+ */
+function chargedFor(type: EventType, written: WrittenRow | undefined): ApplicationId | null {
+  if (written === undefined || !showsRow.has(type)) return null;
+  const payer = payers[written.table];
+  return payer?.(written.row) ?? null;
+}
+
+const makerOrChanger = (row: Pick<Row<'tokens'>, 'created_by' | 'modified_by'>) =>
+  row.modified_by ?? row.created_by;
+
+/** Of the tables whose rows count as stored bytes. */
+const payers: { readonly [T in ExplainedName]?: (row: never) => ApplicationId } = {
+  tokens: makerOrChanger,
+  token_intents: ({ created_by }: Row<'token_intents'>) => created_by,
+  sessions: ({ application_id }: Row<'sessions'>) => application_id,
+};
 
 const actorTypes: Readonly<Record<string, string>> = {
   application: 'application',

@@ -47,6 +47,7 @@ export function eventRow(
     ...columns,
     sequence: null,
     proof: null,
+    charged_to: null,
     body: sealText(keyring.sealing('data'), binding, JSON.stringify(body), random),
   };
 }
