@@ -3,7 +3,7 @@ import { FairAdmission } from '../../base/admission.ts';
 import { second } from '../../base/clock.ts';
 import { overloaded } from '../unavailable.ts';
 
-const waitMsMax = 10 * second;
+const waitMsMax = 30 * second;
 
 /** Of all tenants, and of one. */
 export const largeReadsWaitingMax = { callers: 1_000, tenant: 700 } as const;
