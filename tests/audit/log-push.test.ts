@@ -138,6 +138,35 @@ onBothEngines('the push of the log', (engine) => {
     assert.ok(ofBusy <= 2_000, `${ofBusy} entries went before`);
   });
 
+  test('an entry that the collector refuses holds up no other tenant, and is sent once it is taken', async (t) => {
+    const destination = await startDestination(t);
+    const collected = new Collected();
+    let refuses = true;
+    let refusals = 0;
+    destination.behave(async (exchange) => {
+      const text = (await exchange.received).body.toString();
+      if (refuses && text.includes('union select')) {
+        refusals += 1;
+        return answer(403)(exchange);
+      }
+      collected.add(entriesIn(text));
+      return answer(200)(exchange);
+    });
+    const environment = pushingTo(t, `${destination.url}/log`, destination.authority);
+    const vault = await startVault(t, engine, { environment });
+    const [refused, other] = [await newTenant(vault), await newTenant(vault)];
+    const { id } = (await refused.token({ id: 'union select', type: 'token', data: 'x' })).body;
+    await until(() => refusals > 10);
+    const { id: after } = (await other.token({ type: 'token', data: 'x' })).body;
+    const has = (entity: string) => collected.entries.some(({ entity_id }) => entity_id === entity);
+    await until(() => has(after));
+    assert.ok(!has(id));
+    refuses = false;
+    vault.clock.advance(60_000);
+    await until(() => has(id));
+    await collected.untilAll(vault.place);
+  });
+
   test('a server that is killed while its collector is down loses nothing', async (t) => {
     const place = await engine.place(t);
     const destination = await startDestination(t);

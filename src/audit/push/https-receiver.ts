@@ -2,11 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { second } from '../../base/clock.ts';
 import type { Outbound } from '../../outbound/call.ts';
-import { BatchTooLarge, type Receiver } from './push.ts';
+import { BatchRefused, type Receiver } from './push.ts';
 
 const timeoutMs = 30 * second;
 const responseBytesMax = 65_536;
-const tooLarge = 413;
+/** Refusals of the request, which another one from here would get as well: no entry causes them. */
+const ofAll: ReadonlySet<number> = new Set([401, 404, 407, 408, 425, 429]);
 
 export interface HttpsReceiverOptions {
   readonly url: string;
@@ -37,8 +38,10 @@ export function httpsReceiver({
         responseBytesMax,
         redirectsMax: 0,
       });
-      if (status === tooLarge) throw new BatchTooLarge('the collector takes fewer entries at once');
-      if (status < 200 || status > 299) throw new Error(`the collector responded with ${status}`);
+      if (status >= 200 && status <= 299) return;
+      const message = `the collector responded with ${status}`;
+      const isOfEntries = status >= 400 && status <= 499 && !ofAll.has(status);
+      throw isOfEntries ? new BatchRefused(message) : new Error(message);
     },
   };
 }

@@ -3,7 +3,7 @@
  * that is stored there once the collector has confirmed everything before it. So nothing is lost when a server is
  * killed, when the collector is down, or where another process wrote the entries.
  */
-import { type Clock, type Instant, second } from '../../base/clock.ts';
+import { type Clock, type Instant, instantAfter, second } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import { createGrowingPause } from '../../base/pauses.ts';
 import { proveRow, rowProven } from '../../keys/row-proof.ts';
@@ -29,13 +29,14 @@ export interface PushedEntry {
 export interface Receiver {
   /**
    * Resolves once the collector has confirmed all entries, and rejects otherwise: then they are sent again.
-   * @throws BatchTooLarge if it takes fewer at once.
+   * @throws BatchRefused for what it never takes in this form.
    */
   deliver(entries: readonly PushedEntry[], signal: AbortSignal): Promise<void>;
 }
 
-export class BatchTooLarge extends Error {
-  override readonly name = 'BatchTooLarge';
+/** The collector is there, and refuses these entries: they are too many, too long, or have a text that it forbids. */
+export class BatchRefused extends Error {
+  override readonly name = 'BatchRefused';
 }
 
 export interface LogPush {
@@ -69,6 +70,8 @@ const batchMax = { entries: 1_000, characters: 1_000_000 };
 const gatherMs = second / 4;
 /** Another look for what other servers and commands have written. */
 const lookMs = 15 * second;
+/** A tenant with an entry that the collector refuses waits for so long, and holds up no other. */
+const refusedMs = 30 * second;
 const failurePauses = { firstMs: second, maxMs: 30 * second };
 const closeMsMax = 3 * second;
 const tenantsPerPage = 50;
@@ -99,6 +102,8 @@ export function startLogPush(tools: LogPushTools): LogPush {
   let oldestAt: number | undefined;
   let failingSince: Instant | undefined;
   let entriesMax = batchMax.entries;
+  /** Tenants with an entry that was refused by itself, and when it is sent again. */
+  const refused = new Map<TenantId, Instant>();
 
   function note(tenant: TenantId, stream: string): void {
     const known = grown.get(tenant);
@@ -169,7 +174,8 @@ export function startLogPush(tools: LogPushTools): LogPush {
 
   /** No tenant takes more than its share of a batch while others wait, and whoever took it waits for them. */
   async function fill(batch: PushBatch): Promise<void> {
-    const waiting = [...grown];
+    const now = clock.now();
+    const waiting = [...grown].filter(([tenant]) => !((refused.get(tenant) ?? now) > now));
     const share = (max: number) => Math.ceil(max / waiting.length);
     for (const [tenant, streams] of waiting) {
       if (isFull(batch)) return;
@@ -251,14 +257,19 @@ export function startLogPush(tools: LogPushTools): LogPush {
       await storePlaces(batch);
     } catch (error) {
       for (const { tenant, stream } of batch.streams) note(tenant, stream);
-      if (error instanceof BatchTooLarge && batch.entries.length > 1) {
-        entriesMax = Math.ceil(batch.entries.length / 2);
-        return true;
+      if (!(error instanceof BatchRefused)) throw error;
+      entriesMax = Math.ceil(batch.entries.length / 2);
+      if (batch.entries.length === 1) {
+        for (const { tenant } of batch.streams)
+          refused.set(tenant, instantAfter(clock.now(), refusedMs));
+        failingSince ??= clock.now();
+        onFailure(error);
       }
-      throw error;
+      return true;
     }
     oldestAt = undefined;
-    failingSince = undefined;
+    for (const { tenant } of batch.streams) refused.delete(tenant);
+    if (refused.size === 0) failingSince = undefined;
     entriesMax = Math.min(batchMax.entries, entriesMax * 2);
     return batch.entries.length > 0;
   }
