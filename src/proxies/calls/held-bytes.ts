@@ -11,7 +11,10 @@ export interface HeldShare {
   release(): void;
 }
 
-/** @param limits in bytes; `ofPartition` applies to each tenant. */
+/**
+ * @param limits in bytes; `ofPartition` applies to each tenant. No tenant holds more than it leaves free, so that some
+ * tenants together do not hold everything.
+ */
 export function createHeldBytes(limits = heldBytesMax): (partition: string) => HeldShare {
   const held = new Map<string, number>();
   let total = 0;
@@ -29,9 +32,8 @@ export function createHeldBytes(limits = heldBytesMax): (partition: string) => H
     return {
       hold: (bytes) => {
         const ofPartition = (held.get(partition) ?? 0) + bytes;
-        if (isOver || total + bytes > limits.ofAll || ofPartition > limits.ofPartition) {
-          throw noRoom();
-        }
+        const free = limits.ofAll - total - bytes;
+        if (isOver || ofPartition > Math.min(limits.ofPartition, free)) throw noRoom();
         own += bytes;
         count(partition, bytes);
       },
