@@ -198,11 +198,11 @@ suite('commands for resources', () => {
 
   test('what a stored text holds does not steer the terminal', async () => {
     const created = await run(
-      ...['app', 'create', '--name', 'a\u202eb', '--type', 'private'],
+      ...['app', 'create', '--name', 'a\u200bb', '--type', 'private'],
       ...['--permissions', 'token:read', '--profile', 'admin'],
     );
     assert.equal(created.code, 0, created.stderr);
-    assert.match(created.stdout, /name +a\\u202eb\n/);
+    assert.match(created.stdout, /name +a\\u200bb\n/);
   });
 
   test('the key of the environment goes before the stored one', async () => {
