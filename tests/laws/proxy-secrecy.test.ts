@@ -54,7 +54,7 @@ async function charge(vault: string): Promise<Received[]> {
     const whole = `${sent?.url} ${sent?.headers.join(' ')} ${sent?.body}`;
     assert.ok(whole.includes(visa.number), `${path}: ${whole}`);
   }
-  // What goes wrong does not say more.
+  // What goes wrong does not say more. An expression that fails gives null, because the key may not read the token.
   const failing = `{{ ${id} | json: '$.number' | to_boolean }}`;
   await send('', 'application/json', JSON.stringify({ failing }));
   await send('', 'application/json', JSON.stringify({ number, unknown: '{{ no-such-token }}' }));
@@ -66,7 +66,7 @@ async function charge(vault: string): Promise<Received[]> {
   destination.behave(({ reset }) => reset());
   await send('', 'application/json', JSON.stringify({ number }));
   const statuses = received.slice(7).map(({ status }) => status);
-  assert.deepEqual(statuses, [400, 400, 400, 408, 502]);
+  assert.deepEqual(statuses, [200, 400, 200, 408, 502]);
   received.push(await request(`${vault}/metrics`, 'GET'));
   received.push(await request(`${vault}/logs?size=100`, 'GET', { key: managementKey }));
   return received;
