@@ -79,8 +79,11 @@ export async function openFirefox(t: Lender): Promise<FirefoxPage> {
 
   return {
     evaluate,
-    goto: async (url) =>
-      void (await send('browsingContext.navigate', { context: page, url, wait: 'complete' })),
+    goto: async (url) => {
+      const go = () => send('browsingContext.navigate', { context: page, url, wait: 'complete' });
+      // While the page before is closing down, Firefox now and then rejects an address that it takes the next time.
+      await go().catch(go).catch(go);
+    },
     until: async (expression, frame) => {
       const end = performance.now() + waitMsMax;
       while (!(await evaluate(expression, frame))) {
