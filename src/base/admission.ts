@@ -954,3 +954,30 @@ function waitingBelow(full: Party, number: number): Party {
     party = longest.at(number % longest.size) as Party;
   }
 }
+
+/** Runs the work when it is the turn of the party, which is charged for the time that it takes. */
+export function runInTurn<R>(
+  admission: FairAdmission,
+  party: Party,
+  { work, errorOf }: TurnOfWork<R>,
+): Promise<R> {
+  return new Promise((resolve, reject) => {
+    admission.enter(party, {
+      begin: (admitted) => {
+        const begun = admission.now;
+        work()
+          .then(resolve, reject)
+          .finally(() => {
+            admitted.charge(admission.now - begun);
+            admitted.end();
+          });
+      },
+      refuse: (refusal) => reject(errorOf(refusal)),
+    });
+  });
+}
+
+export interface TurnOfWork<R> {
+  readonly work: () => Promise<R>;
+  readonly errorOf: (refusal: AdmissionRefusal) => Error;
+}

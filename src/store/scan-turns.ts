@@ -1,5 +1,5 @@
 /** Turns of scans: which one is next, and how many may be under way. The long ones of one caller hold up no other. */
-import { type AdmissionRefusal, FairAdmission, type Party } from '../base/admission.ts';
+import { type AdmissionRefusal, FairAdmission, type Party, runInTurn } from '../base/admission.ts';
 import { second } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
 import type { ScanPayer } from './store.ts';
@@ -43,19 +43,9 @@ export function createScanTurns(atOnce: number): ScanTurns {
 
   return {
     take: (payer, scan) =>
-      new Promise((resolve, reject) => {
-        admission.enter(partyOf(payer), {
-          begin: (admitted) => {
-            const begun = performance.now();
-            scan()
-              .then(resolve, reject)
-              .finally(() => {
-                admitted.charge(performance.now() - begun);
-                admitted.end();
-              });
-          },
-          refuse: (refusal) => reject(refusalOf(payer, refusal)),
-        });
+      runInTurn(admission, partyOf(payer), {
+        work: scan,
+        errorOf: (refusal) => refusalOf(payer, refusal),
       }),
   };
 }

@@ -1,5 +1,5 @@
 /** Turns of reads of large rows: few at a time, so that opening and sending them leaves time for what others read. */
-import { FairAdmission } from '../../base/admission.ts';
+import { FairAdmission, runInTurn } from '../../base/admission.ts';
 import { second } from '../../base/clock.ts';
 import { overloaded } from '../unavailable.ts';
 
@@ -26,18 +26,8 @@ export function createLargeReads(atOnce: number): LargeReads {
   };
 
   return (tenant, read) =>
-    new Promise((resolve, reject) => {
-      admission.enter(admission.part(callers, tenant, limits), {
-        begin: (admitted) => {
-          const begun = performance.now();
-          read()
-            .then(resolve, reject)
-            .finally(() => {
-              admitted.charge(performance.now() - begun);
-              admitted.end();
-            });
-        },
-        refuse: (refusal) => reject(overloaded(`reads of large rows: ${refusal}`)),
-      });
+    runInTurn(admission, admission.part(callers, tenant, limits), {
+      work: read,
+      errorOf: (refusal) => overloaded(`reads of large rows: ${refusal}`),
     });
 }
