@@ -1,6 +1,7 @@
 /** No failure of an expression tells anything about a value that its caller may not read. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { type EncryptionKey, encrypted } from '../support/client-encryption.ts';
 import { answer } from '../support/destination.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { createProxy } from '../support/proxies.ts';
@@ -36,17 +37,27 @@ interface Asking {
   readonly key: string | undefined;
   readonly proxy: string;
   readonly reactor: string | undefined;
+  /** Of every call. */
+  readonly headers?: object;
+  readonly expressions?: readonly string[];
 }
 
 /** Everything that the caller gets for each expression in each part of a call. */
-async function responses({ tenant, key, proxy, reactor }: Asking): Promise<readonly string[]> {
+async function responses({
+  tenant,
+  key,
+  proxy,
+  reactor,
+  headers: given,
+  expressions = failures,
+}: Asking): Promise<readonly string[]> {
   const seen: string[] = [];
   const call = async (
     path: string,
     sent: { headers?: object; body?: unknown },
     method = 'POST',
   ) => {
-    const headers = { 'svc-proxy-key': proxy, ...sent.headers };
+    const headers = { 'svc-proxy-key': proxy, ...given, ...sent.headers };
     const received = await tenant.vault.send(method, `/proxy${path}`, {
       ...sent,
       ...(key && { key }),
@@ -54,7 +65,7 @@ async function responses({ tenant, key, proxy, reactor }: Asking): Promise<reado
     });
     seen.push(`${received.status} ${withoutTrace(received.text)}`);
   };
-  for (const failing of failures) {
+  for (const failing of expressions) {
     await call('/x', { body: { failing, in: `a${failing}` } });
     await call(`/x/${encoded(failing)}/y`, { body: {} });
     await call(`/x?v=${encoded(failing)}`, { body: {} });
@@ -110,6 +121,77 @@ onBothEngines('a failure', (engine) => {
       };
       return { key: undefined, proxy: (await createProxy(tenant, given)).key, reactor: undefined };
     });
+  });
+
+  /** A character of what nobody may read, named in every way, of which only one way has the name in it. */
+  const ofConfiguration = [
+    `{{ config: SECRET | slice: 0, 1 | replace: '4', '%' | url_decode }}`,
+    `{{ proxy.config.SECRET | slice: 0, 1 | replace: '4', '%' | url_decode }}`,
+    `{{ proxy[proxy.request.headers.x-name].SECRET | slice: 0, 1 | replace: '4', '%' | url_decode }}`,
+    `{{ proxy | stringify | split: 'SECRET' | last | slice: 3, 1 | replace: '4', '%' | url_decode }}`,
+  ];
+  /** Uses up the work of a text for one value alone; what follows it fails then. */
+  const expensive = (source: string) =>
+    `{{ ${source} | slice: 0, 1 | replace: '4', 'xxxxxxxxxxxxxxxx'` +
+    `${" | replace: 'x', 'xxxxxxxxxxxxxxxx'".repeat(6)} | size }}` +
+    `{{ proxy.request.headers.x-name | upcase | downcase | upcase }}`;
+
+  test('tells nobody anything about configuration', async () => {
+    const both = await Promise.all(
+      values.map(async (SECRET) => {
+        const tenant = await newTenant();
+        const lent = await tenant.send('POST', '/applications', {
+          key: tenant.managementKey,
+          body: { name: 'lends', type: 'private', permissions: ['token:use'] },
+        });
+        const given = {
+          destination_url: url,
+          configuration: { SECRET },
+          require_auth: false,
+          application: { id: lent.body.id },
+        };
+        const { key: proxy } = await createProxy(tenant, given);
+        const headers = { 'x-name': 'config' };
+        const expressions = [...ofConfiguration, expensive('config: SECRET')];
+        const asking = { tenant, proxy, headers, expressions };
+        const key = await tenant.application({ permissions: ['token:use', 'reactor:invoke'] });
+        const configuration = { SECRET };
+        const reactor = (await createReactor(tenant, { code: silent, configuration })).id;
+        return [
+          ...(await responses({ ...asking, key: undefined, reactor: undefined })),
+          ...(await responses({ ...asking, key, reactor })),
+        ];
+      }),
+    );
+    assert.deepEqual(both[0], both[1]);
+    assert.ok(both[0]?.some((one) => one.startsWith('200')));
+  });
+
+  test('tells nobody anything about encrypted data, which other parts of the call have read', async () => {
+    const both = await Promise.all(
+      values.map(async (number) => {
+        const tenant = await newTenant();
+        const key = await tenant.application({ permissions: ['proxy:invoke', 'token:use'] });
+        const { key: proxy } = await createProxy(tenant, { destination_url: url });
+        const made = await tenant.send('POST', '/keys', { key: tenant.managementKey, body: {} });
+        const sealed = await encrypted(made.body as EncryptionKey, JSON.stringify(number));
+        const given = Buffer.from(JSON.stringify({ type: 'token', encrypted: sealed }));
+        const seen: string[] = [];
+        const call = async (body: unknown, more: object) => {
+          const always = { 'svc-proxy-key': proxy, 'svc-encrypted': given.toString('base64') };
+          const sent = { key, headers: { ...always, ...more }, body };
+          const { status, text } = await tenant.vault.send('POST', '/proxy/x', sent);
+          seen.push(`${status} ${withoutTrace(text)}`);
+        };
+        const fails = (source: string) => `{{ ${source}, 1 | replace: '4', '%' | url_decode }}`;
+        await call({ n: fails('encrypted.data | slice: 0') }, {});
+        const readBody = { 'x-value': fails('proxy.request.body | slice: 6') };
+        await call({ n: '{{ encrypted.data }}' }, readBody);
+        return seen;
+      }),
+    );
+    assert.deepEqual(both[0], both[1]);
+    assert.ok(both[0]?.every((one) => one.startsWith('200')));
   });
 
   test('is in the log, which names the token', async () => {

@@ -10,7 +10,7 @@ import type { TextForm } from './forms.ts';
 import { parseWritten, readJson } from './json.ts';
 import { readUniform, type TextPart } from './parts.ts';
 import { readPath } from './path.ts';
-import { type RequestScope, variablesOf } from './scope.ts';
+import { concealing, type RequestScope, variablesOf } from './scope.ts';
 import { readXml } from './xml.ts';
 
 export interface CompiledText {
@@ -19,8 +19,6 @@ export interface CompiledText {
   /** How many expressions there are, equal ones counted each, with those that were counted before. */
   readonly expressionCount: number;
   readonly parts: readonly TextPart[];
-  /** Whether an expression may name what no caller may see. */
-  readonly isSecret: boolean;
 }
 
 const readers: Readonly<Record<TextForm, (text: string, gathered: TextReferences) => TextPart[]>> =
@@ -65,11 +63,10 @@ export function readText(
     uncompiled: [],
     expressionCount: before,
     expressionsMax: max,
-    isSecret: false,
   };
   const parts = readers[form](text, gathered);
-  const { references, expressionCount, isSecret, uncompiled } = gathered;
-  return { text: { references: references.list, expressionCount, parts, isSecret }, uncompiled };
+  const { references, expressionCount, uncompiled } = gathered;
+  return { text: { references: references.list, expressionCount, parts }, uncompiled };
 }
 
 /**
@@ -122,12 +119,12 @@ export function evaluateFitting(
   { evaluation, requireFit }: FittingText,
 ): string {
   const written = evaluateText(text, scope, evaluation);
-  const { failures } = scope;
+  const failures = concealing(scope);
   try {
     requireFit?.(written);
     return written;
   } catch (error) {
-    if (!failures || !(failures.areConcealed || text.isSecret)) throw error;
+    if (failures === undefined) throw error;
     failures.onConcealed();
   }
   const values = text.references.map(() => null);

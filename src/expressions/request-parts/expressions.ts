@@ -11,6 +11,7 @@ import { beginsExpression, type Encoding } from './encodings.ts';
 import {
   beginsWithVariable,
   checkPath,
+  concealing,
   configured,
   type RequestScope,
   transformed,
@@ -38,8 +39,6 @@ export interface PlacedExpression {
   readonly at: number;
   /** Gives its value. */
   readonly evaluate: ExpressionNode;
-  /** Whether it may name what no caller may see. */
-  readonly isSecret: boolean;
 }
 
 /** Gathers what a text refers to while it is read. */
@@ -48,8 +47,6 @@ export interface TextReferences {
   /** What remains to be compiled. */
   readonly uncompiled: (() => void)[];
   expressionCount: number;
-  /** Whether one of them may name what no caller may see. */
-  isSecret: boolean;
   /** At most {@link expressionsMax}. */
   readonly expressionsMax: number;
 }
@@ -166,29 +163,18 @@ function place(found: FoundExpression, gathered: TextReferences): PlacedExpressi
     found.filtersBegin === 0 && found.words === ''
       ? variableNode(found, gathered)
       : filteredNode(found, sourceOf(found, gathered), gathered);
-  const { at, text, end } = found;
-  const isSecret = secretPattern.test(text.slice(0, end));
-  gathered.isSecret ||= isSecret;
+  const { at } = found;
   return {
     at,
     evaluate: (evaluating) =>
-      evaluating.isBlank
-        ? null
-        : located(at, () => orNull(evaluating, isSecret, () => node(evaluating))),
-    isSecret,
+      evaluating.isBlank ? null : located(at, () => orNull(evaluating, () => node(evaluating))),
   };
 }
 
-/** Configuration, and data that a browser encrypted. A string that has these words is concealed for nothing. */
-const secretPattern = /\b(?:config|encrypted)\b/;
-
 /** The value, or null where it is an error that would tell the caller about values: see {@link FailuresInScope}. */
-export function orNull<T>(
-  { scope: { failures }, isBlank }: Evaluating,
-  isSecret: boolean,
-  evaluate: () => T,
-): T | null {
-  if (!failures || !(failures.areConcealed || isSecret || isBlank)) return evaluate();
+export function orNull<T>({ scope }: Evaluating, evaluate: () => T): T | null {
+  const failures = concealing(scope);
+  if (failures === undefined) return evaluate();
   try {
     return guarded(evaluate);
   } catch (error) {

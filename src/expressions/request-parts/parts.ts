@@ -26,7 +26,7 @@ export function writtenPiece(
   if (typeof piece === 'string') return piece;
   const value = textOf(piece.evaluate(evaluating));
   const written = located(piece.at, () =>
-    orNull(evaluating, piece.isSecret, () => {
+    orNull(evaluating, () => {
       const escaped = escapeText(value);
       evaluating.evaluation.budget.use((escaped.length - value.length) * writtenWork);
       return escaped;

@@ -4,7 +4,6 @@ import { percents } from './encodings.ts';
 import {
   type Evaluating,
   orNull,
-  type PlacedExpression,
   piecesOf,
   type TextPiece,
   type TextReferences,
@@ -20,26 +19,25 @@ export function readPath(text: string, gathered: TextReferences): TextPart[] {
 /** The characters that URL parsers treat as a slash. */
 const slashPattern = /[/\\]/;
 
-/** What there is of a segment, and its last expression. */
+/** What there is of a segment, and at which index its last expression is written. */
 interface Segment {
   readonly text: string;
-  readonly evaluated?: { readonly piece: PlacedExpression; readonly index: number };
+  readonly evaluated?: number;
 }
 
 function writePath(pieces: readonly TextPiece[], evaluating: Evaluating): string {
   const written: string[] = [];
   let segment: Segment = { text: '' };
   const end = ({ text, evaluated }: Segment) => {
-    if (!evaluated || !notASegmentPattern.test(text)) return;
-    const { piece, index } = evaluated;
+    if (evaluated === undefined || !notASegmentPattern.test(text)) return;
     // A word in place of a value of which the caller must not learn that it is no segment.
-    if (orNull(evaluating, piece.isSecret, refuseSegment) === null) written[index] = 'null';
+    if (orNull(evaluating, refuseSegment) === null) written[evaluated] = 'null';
   };
   for (const [index, piece] of pieces.entries()) {
     const text = writtenPiece(piece, evaluating, percentEncoded);
     written.push(text);
     if (typeof piece !== 'string') {
-      segment = { text: segment.text + text, evaluated: { piece, index } };
+      segment = { text: segment.text + text, evaluated: index };
       continue;
     }
     const [first = '', ...others] = text.split(slashPattern);

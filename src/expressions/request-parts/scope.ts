@@ -30,10 +30,19 @@ export interface RequestScope {
  * oracle: some requests would give a whole card number.
  */
 export interface FailuresInScope {
-  /** Of expressions that name a token; those that name configuration or encrypted data never show whether they fail. */
+  /** Whether the caller may not read the whole of a token that the call refers to. */
   readonly areConcealed: boolean;
   /** Called for each failure that is not shown. */
   readonly onConcealed: () => void;
+}
+
+/**
+ * Decided by what is in the scope and not by what an expression names: a part of the call may spell a name for another,
+ * or read what another has written. Nobody may read configuration and encrypted data.
+ */
+export function concealing({ failures, config = {}, encrypted }: RequestScope) {
+  const isSecret = encrypted !== undefined || Object.keys(config).length > 0;
+  return isSecret || failures?.areConcealed ? failures : undefined;
 }
 
 /** The names that are variables of the language, so that they can also be arguments of filters. */
