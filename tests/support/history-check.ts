@@ -10,12 +10,21 @@ import { rowsOf, verifyLog } from './rows.ts';
 const replaysMax = 60;
 const requestsAtOnce = 8;
 
-/** Looks at what is stored, settles what was left open by repeating it, and replays old answers. */
-export async function checkHistory(engine: Engine, place: Place, history: History): Promise<void> {
-  const before = await storedTokens(engine, place);
+/**
+ * Looks at what is stored, settles what was left open by repeating it, and replays old answers.
+ * @param tenant of the client, where the vault has others with tokens.
+ */
+export async function checkHistory(
+  engine: Engine,
+  place: Place,
+  history: History,
+  tenant?: string,
+): Promise<void> {
+  const stored: Stored = { engine, place, tenant };
+  const before = await storedTokens(stored);
   const serials = new Set(history.tokens.map(({ serial }) => serial));
   for (const serial of before.keys()) assert.ok(serials.has(serial), 'a token was invented');
-  await checkEntries(engine, place, history);
+  await checkEntries(stored, history);
 
   await each(history.tokens, async (token) => {
     const row = before.get(token.serial);
@@ -41,9 +50,20 @@ export async function checkHistory(engine: Engine, place: Place, history: Histor
       assert.deepEqual(again.body, rest, 'a replay shows nothing of what is gone');
     }
   });
-  const after = await storedTokens(engine, place);
+  const after = await storedTokens(stored);
   for (const token of history.tokens) checkState(token, after.get(token.serial));
-  await checkEntries(engine, place, history);
+  await checkEntries(stored, history);
+}
+
+interface Stored {
+  readonly engine: Engine;
+  readonly place: Place;
+  readonly tenant: string | undefined;
+}
+
+async function tokensIn({ engine, place, tenant }: Stored): Promise<readonly Row<'tokens'>[]> {
+  const rows = await rowsOf(engine, place, 'tokens');
+  return rows.filter(({ tenant_id }) => tenant === undefined || tenant_id === tenant);
 }
 
 /** The values a token may hold as far as the client knows. */
@@ -85,9 +105,10 @@ async function settle(
 }
 
 /** Every token that ever was has one entry for its creation, one for each later effect, and no other. */
-async function checkEntries(engine: Engine, place: Place, history: History): Promise<void> {
+async function checkEntries(stored: Stored, history: History): Promise<void> {
+  const { engine, place, tenant } = stored;
   // What is answered again is logged as shown again, and is no effect of its own.
-  const entries = (await verifyLog(engine, place)).filter(
+  const entries = (await verifyLog(engine, place, tenant)).filter(
     ({ entity_type, result, disclosure }) =>
       entity_type === 'token' &&
       result === 'success' &&
@@ -99,7 +120,7 @@ async function checkEntries(engine: Engine, place: Place, history: History): Pro
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   const count = (operation: string, id: string) => counts.get(`${operation} ${id}`) ?? 0;
-  const rows = new Map((await rowsOf(engine, place, 'tokens')).map((row) => [row.token_id, row]));
+  const rows = new Map((await tokensIn(stored)).map((row) => [row.token_id, row]));
   const logged = new Set(entries.map((entry) => entry.entity_id));
   for (const id of logged) assert.equal(count('create', id), 1, 'one creation for what was logged');
   for (const id of rows.keys()) assert.ok(logged.has(id), 'what is stored was logged');
@@ -120,8 +141,8 @@ function assertBetween(found: number, min: number, max: number): void {
   assert.ok(found >= min && found <= max, `${found} entries, expected ${min} to ${max}`);
 }
 
-async function storedTokens(engine: Engine, place: Place): Promise<Map<string, Row<'tokens'>>> {
-  const rows = await rowsOf(engine, place, 'tokens');
+async function storedTokens(stored: Stored): Promise<Map<string, Row<'tokens'>>> {
+  const rows = await tokensIn(stored);
   const bySerial = new Map(rows.map((row) => [JSON.parse(row.metadata ?? '{}').serial, row]));
   assert.equal(bySerial.size, rows.length, 'no creation happened twice');
   return bySerial;
