@@ -184,6 +184,32 @@ export function beginCommand(
   return { kill, finished };
 }
 
+export interface HeldCommand extends Pick<VaultProcess, 'kill' | 'finished'> {
+  /** Resolves once it stands still, with its connections and locks; rejects where it ends before. */
+  readonly held: Promise<void>;
+  goOn(): void;
+}
+
+/** Begins a command that stops itself (see `held-command.ts`) and says so, until the test lets it go on. */
+export function beginHeldCommand(
+  t: Lender,
+  words: readonly string[],
+  environment: Environment,
+): HeldCommand {
+  const { child, finished, kill } = start(words, environment);
+  t.after(kill);
+  const held = new Promise<void>((resolve, reject) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
+      if (chunk.includes(heldWord)) resolve();
+    });
+    void finished.then(({ stderr }) => reject(new Error(`the command was never held: ${stderr}`)));
+  });
+  return { held, finished, kill, goOn: () => void child.kill('SIGCONT') };
+}
+
+/** What a command that stops itself says. */
+export const heldWord = 'held by its test';
+
 /** Runs a command and interrupts it, as Ctrl-C does, once it has written what matches. */
 export function interruptCommand(
   words: readonly string[],
