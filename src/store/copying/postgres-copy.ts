@@ -10,6 +10,7 @@ import { checkServers } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { kindOf, type SqlValue, shapes, type Table } from '../tables.ts';
 import type { CopyDatabase, StoredValues } from './copy-database.ts';
+import { explainFull } from './full-disk.ts';
 
 const copyName = 'strongroom copy';
 
@@ -36,12 +37,21 @@ export async function openPostgresCopy(databaseUrl: string): Promise<PostgresCop
     const session = await servers.connect({}).catch((error) => {
       throw explainTls(error);
     });
+    // Hosts and database, without who signs in and how.
+    const [place = ''] = databaseUrl.replace(/^(?:.*@|[^:]*:\/\/)/s, '').split('?');
+    const asked = async <T>(result: Promise<T>): Promise<T> => {
+      try {
+        return await result;
+      } catch (error) {
+        throw explainFull(error, place);
+      }
+    };
     const lists = async (text: string, values: readonly unknown[] = []): Promise<SqlValue[][]> => {
       const config: pg.QueryArrayConfig = { text, values: [...values], rowMode: 'array' };
-      return (await session.query(config)).rows;
+      return (await asked(session.query(config))).rows;
     };
     const run = async (...statements: readonly string[]) => {
-      for (const text of statements) await session.query({ text });
+      for (const text of statements) await asked(session.query({ text }));
     };
     const typed = (table: Table, columns: readonly string[]) =>
       columns.map((name, place) => `$${place + 1}::${arrayType(table, name)}`).join(', ');

@@ -4,6 +4,7 @@ import { batchesOf } from '../sqlite/batches.ts';
 import { busyTimeoutMs, types } from '../sqlite/database.ts';
 import { type SqlValue, shapes, type Table } from '../tables.ts';
 import { type CopyDatabase, parameters, type StoredValues } from './copy-database.ts';
+import { explainFull } from './full-disk.ts';
 
 /** Prepared statements to keep: a few for each table. */
 const statementsMax = 256;
@@ -27,6 +28,14 @@ export function openSqliteCopy(file: string, { isReadOnly = false } = {}): CopyD
   const sameKey = (table: Table) =>
     shapes[table].key.map((name, place) => `${name} is ?${place + 1}`).join(' and ');
 
+  const writing = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      throw explainFull(error, file);
+    }
+  };
+
   const all = (text: string, values: StoredValues) =>
     (statement(text).all(...values) as unknown[] as SqlValue[][]).map(withBuffers);
 
@@ -35,7 +44,9 @@ export function openSqliteCopy(file: string, { isReadOnly = false } = {}): CopyD
     types,
     run: async (...statements) => {
       // A statement that was prepared before a table changed is compiled again by itself.
-      for (const one of statements) database.exec(one);
+      writing(() => {
+        for (const one of statements) database.exec(one);
+      });
     },
     rows: async (text, values = []) => all(text, values),
     all: async function* (table, columns) {
@@ -44,11 +55,15 @@ export function openSqliteCopy(file: string, { isReadOnly = false } = {}): CopyD
     insert: async (table, columns, rows) => {
       const into = `insert into ${table} (${columns.join(', ')}) values (${parameters(columns.length)})`;
       const insert = statement(`${into} on conflict do nothing`);
-      for (const row of rows) insert.run(...row);
+      writing(() => {
+        for (const row of rows) insert.run(...row);
+      });
     },
     remove: async (table, keys) => {
       const remove = statement(`delete from ${table} where ${sameKey(table)}`);
-      for (const key of keys) remove.run(...key);
+      writing(() => {
+        for (const key of keys) remove.run(...key);
+      });
     },
     find: async (table, keys, columns, selected = columns.join(', ')) => {
       const text = `select ${selected} from ${table} where ${sameKey(table)}`;

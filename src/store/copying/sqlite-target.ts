@@ -7,6 +7,7 @@ import { syncFile } from '../sqlite/backup.ts';
 import { databaseFile, migrate, stagingDirectory, withoutIndexes } from '../sqlite/database.ts';
 import { lockDirectory } from '../sqlite/directory-lock.ts';
 import { withoutLog } from '../sqlite/restore.ts';
+import { explainFull } from './full-disk.ts';
 import { openSqliteCopy } from './sqlite-copy.ts';
 import {
   type CopyState,
@@ -67,7 +68,7 @@ export async function takeDirectory(
     });
   } catch (error) {
     lock.release();
-    throw error;
+    throw explainFull(error, dataDir);
   }
 }
 

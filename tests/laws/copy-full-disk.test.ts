@@ -1,0 +1,85 @@
+/** A copy to a disk that gets full says so, changes nothing in the vault, and goes on once there is room. */
+import assert from 'node:assert/strict';
+import { chownSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { newRootKey } from '../support/backups.ts';
+import { execute, notOnCitus } from '../support/citus-cluster.ts';
+import { engineOf, type Place } from '../support/engines.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { environmentOf, runCommand, runProcess, spawnVault } from '../support/process.ts';
+import { freeOn, smallDisk } from '../support/small-disk.ts';
+import { createApplication, request } from '../support/vault.ts';
+
+const addressOf = ({ databaseUrl, dataDir }: Place): string => databaseUrl ?? dataDir;
+
+/** Empty places whose data are on the disk. */
+const placeOn = {
+  sqlite: async (_t: TestContext, disk: string): Promise<Place> => ({
+    databaseUrl: undefined,
+    dataDir: join(disk, 'data'),
+  }),
+  postgres: async (t: TestContext, disk: string): Promise<Place> => {
+    const space = join(disk, 'space');
+    mkdirSync(space);
+    if (process.getuid?.() === 0) chownSync(space, 65_534, 65_534);
+    const server = await startPostgres();
+    t.after(() => server.stop());
+    const databaseUrl = await server.createDatabase();
+    await execute(server.url, `create tablespace small location '${space}'`);
+    const name = new URL(databaseUrl).pathname.slice(1);
+    await execute(server.url, `alter database ${name} set tablespace small`);
+    return { databaseUrl, dataDir: join(disk, 'none') };
+  },
+} as const;
+
+/** More than the room that is left at first. */
+const tokens = 30;
+const tokenCharacters = 300_000;
+const roomAtFirst = 3 * 2 ** 20;
+
+for (const to of ['sqlite', 'postgres'] as const) {
+  const skip = notOnCitus('a database that has sessions of Citus cannot be moved');
+  test(`a copy to ${to} on a disk that gets full says so, and goes on when there is room`, {
+    skip,
+  }, async (t) => {
+    const disk = smallDisk(t, 128);
+    if (disk === undefined) return t.diagnostic('nobody may mount a small disk here: not tested');
+    const rootKey = newRootKey();
+    const from = await engineOf('sqlite').place(t);
+    const served = await spawnVault(t, environmentOf(from, rootKey));
+    const key = await createApplication(served.url);
+    for (let number = 0; number < tokens; number++) {
+      const data = `${number} `.padEnd(tokenCharacters, 'x');
+      const made = await request(`${served.url}/tokens`, 'POST', {
+        key,
+        body: { type: 'token', data },
+      });
+      assert.equal(made.status, 201, made.text);
+    }
+    const place = await placeOn[to](t, disk);
+    const filler = join(disk, 'filler');
+    writeFileSync(filler, Buffer.alloc(freeOn(disk) - roomAtFirst));
+    const words = ['database', 'copy', '--live', '--json', '--from', addressOf(from)];
+    words.push('--to', addressOf(place));
+    const full = await runCommand(words, rootKey);
+    assert.equal(full.code, 1, full.stdout);
+    assert.match(full.stderr, /The disk of \S+ is full\. .*run the same command again/);
+    const list = () => request(`${served.url}/v2/tokens?size=1`, 'GET', { key });
+    assert.equal((await list()).status, 200, 'the vault is served as before');
+    const refused = await runProcess(['serve'], environmentOf(place, rootKey));
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stdout + refused.stderr, /did not finish|No space left|is full/);
+
+    truncateSync(filler);
+    const again = await runCommand(words, rootKey);
+    assert.equal(again.code, 0, again.stderr);
+    const { tables, resumed } = JSON.parse(again.stdout);
+    assert.equal(tables.tokens.rows, tokens);
+    assert.equal(resumed, true);
+    assert.equal((await list()).status, 503);
+    const target = await spawnVault(t, environmentOf(place, rootKey));
+    const { status } = await request(`${target.url}/v2/tokens?size=1`, 'GET', { key });
+    assert.equal(status, 200);
+  });
+}
