@@ -19,6 +19,16 @@ interface EndedVersion {
   readonly place: EntryPlace;
 }
 
+/** Shared by all histories, and never written to. */
+const none: never[] = [];
+
+/** Most rows have one version, and `push` reserves room for seventeen. */
+function added<T>(list: T[], ...more: readonly T[]): T[] {
+  if (list.length === 0) return [...more];
+  list.push(...more);
+  return list;
+}
+
 /** The clocks of servers may differ by this much. */
 const skewMsMax = hour;
 
@@ -30,12 +40,12 @@ const skewMsMax = hour;
  */
 export class RowHistory {
   /** Versions whose end has not been read yet. */
-  readonly #open: StatedVersion[] = [];
+  #open: StatedVersion[] = none;
   /** Ends of versions that were not seen yet. */
-  readonly #ended: EndedVersion[] = [];
+  #ended: EndedVersion[] = none;
   /** When versions began and ended, as numbers in turn, which take least: the version, and the time. */
-  readonly #begins: number[] = [];
-  readonly #ends: number[] = [];
+  #begins: number[] = none;
+  #ends: number[] = none;
   #last: EntryPlace;
   #lastIsOwn = false;
 
@@ -101,16 +111,16 @@ export class RowHistory {
 
   /** A version and an end that surely came after it are forgotten together. */
   #begin(begun: StatedVersion): void {
-    this.#begins.push(begun.version, begun.place.at);
+    this.#begins = added(this.#begins, begun.version, begun.place.at);
     const end = this.#ended.findIndex((ended) => belong(begun, ended));
-    if (end === -1) this.#open.push(begun);
+    if (end === -1) this.#open = added(this.#open, begun);
     else this.#ended.splice(end, 1);
   }
 
   #end(ended: EndedVersion): void {
-    this.#ends.push(ended.version, ended.place.at);
+    this.#ends = added(this.#ends, ended.version, ended.place.at);
     const begun = this.#open.findLastIndex((one) => belong(one, ended));
-    if (begun === -1) this.#ended.push(ended);
+    if (begun === -1) this.#ended = added(this.#ended, ended);
     else this.#open.splice(begun, 1);
   }
 }
