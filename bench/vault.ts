@@ -26,6 +26,8 @@ export interface Vault {
   readonly managementKey: string;
   /** Stops, measures the stored bytes and starts again on the same data. */
   restart(): Promise<StoredBytes>;
+  /** Starts one more server on the same data, which ends with the others. */
+  addServer(): Promise<Server>;
   /** With the key that reveals unless another is given; the answer's text. */
   send(method: Method, request: RequestOf, key?: string): Promise<string>;
   close(): Promise<void>;
@@ -47,10 +49,10 @@ export async function startVault(
   { without, threads = 1 }: VaultOptions = {},
 ): Promise<Vault> {
   const managementKey = `bench_${randomBytes(24).toString('hex')}`;
-  const port = await freePort();
+  const ownPort = await freePort();
   packed ??= packProgram().then(({ command }) => command);
   const program = (without && promises[without]) ?? (await packed);
-  const start = () =>
+  const start = (port: number) =>
     startServer({
       script: scripts.start.replace(product, program),
       port,
@@ -62,7 +64,8 @@ export async function startVault(
         STRONGROOM_BOOTSTRAP_KEY: managementKey,
       },
     });
-  let server = await start();
+  let server = await start(ownPort);
+  const others: Server[] = [];
 
   const send = async (method: Method, { path, body }: RequestOf, key: string) => {
     const headers = headersOf(key, method);
@@ -92,12 +95,17 @@ export async function startVault(
     async restart() {
       await server.stop();
       const stored = await storage.bytes();
-      server = await start();
+      server = await start(ownPort);
       return stored;
+    },
+    async addServer() {
+      const other = await start(await freePort());
+      others.push(other);
+      return other;
     },
     send: (method, request, key = keys.reveal) => send(method, request, key),
     async close() {
-      await server.stop();
+      for (const one of [server, ...others]) await one.stop();
       await storage.close();
     },
   };

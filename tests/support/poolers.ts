@@ -26,7 +26,22 @@ export async function startPgBouncer(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const { hostname, port, username } = new URL(databaseUrl);
+  return (await beginPgBouncer(t, databaseUrl, { settings })).url;
+}
+
+interface PoolerOptions {
+  readonly settings: Readonly<Record<string, string>>;
+  /** What each connection to the server begins with. */
+  readonly connectQuery?: string;
+}
+
+/** The same with the id of its process. */
+export async function beginPgBouncer(
+  t: Lender,
+  databaseUrl: string,
+  { settings, connectQuery }: PoolerOptions,
+): Promise<{ readonly url: string; readonly pid: number }> {
+  const { hostname, port: serverPort, username } = new URL(databaseUrl);
   const all = {
     listen_addr: '127.0.0.1',
     listen_port: String(await freePort()),
@@ -38,10 +53,12 @@ export async function startPgBouncer(
     ...settings,
   };
   const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
-  const target = `* = host=${hostname} port=${port} user=${username}`;
+  const atConnect = connectQuery === undefined ? '' : ` connect_query='${connectQuery}'`;
+  const target = `* = host=${hostname} port=${serverPort} user=${username}${atConnect}`;
   const text = ['[databases]', target, '[pgbouncer]', ...lines, ''].join('\n');
-  await start(t, 'pgbouncer', { text, flags: [], port: Number(all.listen_port) });
-  return moved(databaseUrl, all.listen_port);
+  const port = Number(all.listen_port);
+  const pid = await start(t, 'pgbouncer', { text, flags: [], port });
+  return { url: moved(databaseUrl, all.listen_port), pid };
 }
 
 /** The URL by way of an HAProxy, which takes the first of the servers that accepts connections. */
@@ -77,7 +94,8 @@ interface Program {
   readonly port: number;
 }
 
-async function start(t: Lender, program: string, { text, flags, port }: Program): Promise<void> {
+/** @returns the id of its process. */
+async function start(t: Lender, program: string, { text, flags, port }: Program): Promise<number> {
   const directory = temporaryDirectory(t);
   chmodSync(directory, 0o755);
   const file = join(directory, `${program}.cfg`);
@@ -91,6 +109,7 @@ async function start(t: Lender, program: string, { text, flags, port }: Program)
     await exited;
   });
   await untilAccepts(port);
+  return child.pid ?? 0;
 }
 
 /** Waits until a program listens on this port of 127.0.0.1. */
