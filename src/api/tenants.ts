@@ -13,7 +13,7 @@ import { updateTenant } from '../access/tenants/update.ts';
 import { reportUsage } from '../access/tenants/usage-report.ts';
 import { alteredRows } from '../audit/problems.ts';
 import { endingCertificates } from '../proxies/problems.ts';
-import { type ProblemCheck, problemKinds, reportProblems } from '../rules/tenant-problems.ts';
+import { type ProblemCheck, problemKinds, problemReports } from '../rules/tenant-problems.ts';
 import { failingWebhooks } from '../webhooks/problems.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
@@ -166,88 +166,92 @@ export const tenants: Resource<TenantReporting> = {
   tag: 'Tenant',
   description:
     'The tenant of the calling key: its name, its settings, and what the operator allows it.',
-  operations: (tools) => [
-    operation({
-      id: 'getTenant',
-      method: 'GET',
-      path: '/tenants/self',
-      summary: 'Read the tenant, its settings and its quotas',
-      permission: 'tenant:read',
-      reply: { status: 200, body: tenant },
-      example: {},
-      handle: ({ caller }) => readTenant(tools, caller),
-    }),
-    operation({
-      id: 'updateTenant',
-      method: 'PUT',
-      path: '/tenants/self',
-      summary: 'Rename the tenant and change some of its settings',
-      description: 'Settings that are absent stay.',
-      permission: 'tenant:update',
-      body: tenantUpdate,
-      reply: { status: 200, body: tenant },
-      example: {
-        body: { name: 'Shop', settings: { deduplicate_tokens: 'true' } },
-        reply: { name: 'Shop', settings: { deduplicate_tokens: 'true' } },
-      },
-      handle: ({ caller, body }) => updateTenant(tools, caller, body),
-    }),
-    operation({
-      id: 'getUsage',
-      method: 'GET',
-      path: '/tenants/self/reports/usage',
-      summary: 'Count the tokens of the tenant',
-      permission: 'report:read',
-      reply: { status: 200, body: usageReport },
-      example: {},
-      handle: ({ caller }) => reportUsage(tools, caller),
-    }),
-    operation({
-      id: 'getActivity',
-      method: 'GET',
-      path: '/tenants/self/reports/activity',
-      summary: 'Show what the callers of the tenant did',
-      description:
-        'Requests, refusals, revealed values, and latency: of the last hour by minutes, of the last day by hours, or ' +
-        'of the last 30 days by days. All servers count together. The last minute may not be counted yet.',
-      permission: 'report:read',
-      query: object(
-        {
-          period: attribute(
-            Type.Optional(Type.Enum(Object.keys(activityPeriods))),
-            '`day` unless given.',
-          ),
+  operations: (tools) => {
+    const reports = problemReports(tools, checks);
+    return [
+      operation({
+        id: 'getTenant',
+        method: 'GET',
+        path: '/tenants/self',
+        summary: 'Read the tenant, its settings and its quotas',
+        permission: 'tenant:read',
+        reply: { status: 200, body: tenant },
+        example: {},
+        handle: ({ caller }) => readTenant(tools, caller),
+      }),
+      operation({
+        id: 'updateTenant',
+        method: 'PUT',
+        path: '/tenants/self',
+        summary: 'Rename the tenant and change some of its settings',
+        description: 'Settings that are absent stay.',
+        permission: 'tenant:update',
+        body: tenantUpdate,
+        reply: { status: 200, body: tenant },
+        example: {
+          body: { name: 'Shop', settings: { deduplicate_tokens: 'true' } },
+          reply: { name: 'Shop', settings: { deduplicate_tokens: 'true' } },
         },
-        strict,
-      ),
-      reply: { status: 200, body: activityReport },
-      example: { query: { period: 'hour' }, reply: { period: 'hour', step_seconds: 60 } },
-      handle: ({ caller, query }) =>
-        reportActivity(tools, caller, (query.period ?? 'day') as ActivityPeriod),
-    }),
-    operation({
-      id: 'getProblems',
-      method: 'GET',
-      path: '/tenants/self/reports/problems',
-      summary: 'List what needs attention in the tenant',
-      description:
-        'Altered rows, disabled webhooks, failed deliveries, certificates that end, rotations that are stuck, old or ' +
-        'unused keys, and nearly used quotas. Each needs the permission to read what it is about.',
-      permission: 'report:read',
-      reply: { status: 200, body: problemReport },
-      example: {},
-      handle: ({ caller }) => reportProblems(tools, checks, caller),
-    }),
-    operation({
-      id: 'deleteTenant',
-      method: 'DELETE',
-      path: '/tenants/self',
-      summary: 'Delete the tenant and destroy its keys, so that none of its data can be read again',
-      description: 'There is no way back.',
-      permission: 'tenant:delete',
-      reply: { status: 204 },
-      example: {},
-      handle: ({ caller }) => deleteTenant(tools, caller),
-    }),
-  ],
+        handle: ({ caller, body }) => updateTenant(tools, caller, body),
+      }),
+      operation({
+        id: 'getUsage',
+        method: 'GET',
+        path: '/tenants/self/reports/usage',
+        summary: 'Count the tokens of the tenant',
+        permission: 'report:read',
+        reply: { status: 200, body: usageReport },
+        example: {},
+        handle: ({ caller }) => reportUsage(tools, caller),
+      }),
+      operation({
+        id: 'getActivity',
+        method: 'GET',
+        path: '/tenants/self/reports/activity',
+        summary: 'Show what the callers of the tenant did',
+        description:
+          'Requests, refusals, revealed values, and latency: of the last hour by minutes, of the last day by hours, ' +
+          'or of the last 30 days by days. All servers count together. The last minute may not be counted yet.',
+        permission: 'report:read',
+        query: object(
+          {
+            period: attribute(
+              Type.Optional(Type.Enum(Object.keys(activityPeriods))),
+              '`day` unless given.',
+            ),
+          },
+          strict,
+        ),
+        reply: { status: 200, body: activityReport },
+        example: { query: { period: 'hour' }, reply: { period: 'hour', step_seconds: 60 } },
+        handle: ({ caller, query }) =>
+          reportActivity(tools, caller, (query.period ?? 'day') as ActivityPeriod),
+      }),
+      operation({
+        id: 'getProblems',
+        method: 'GET',
+        path: '/tenants/self/reports/problems',
+        summary: 'List what needs attention in the tenant',
+        description:
+          'Altered rows, disabled webhooks, failed deliveries, certificates that end, rotations that are stuck, old ' +
+          'or unused keys, and nearly used quotas. Each needs the permission to read what it is about.',
+        permission: 'report:read',
+        reply: { status: 200, body: problemReport },
+        example: {},
+        handle: ({ caller }) => reports(caller),
+      }),
+      operation({
+        id: 'deleteTenant',
+        method: 'DELETE',
+        path: '/tenants/self',
+        summary:
+          'Delete the tenant and destroy its keys, so that none of its data can be read again',
+        description: 'There is no way back.',
+        permission: 'tenant:delete',
+        reply: { status: 204 },
+        example: {},
+        handle: ({ caller }) => deleteTenant(tools, caller),
+      }),
+    ];
+  },
 };

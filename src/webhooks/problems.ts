@@ -12,40 +12,34 @@ export const failingWebhooks: ProblemCheck<{ readonly store: Store }> = {
   find: async ({ store }, tenant) => {
     const rows = await store.select(allWebhooks(tenant.id));
     const proven = rows.flatMap((row) => ifProven(tenant, 'webhooks', row) ?? []);
-    const found = await Promise.all(
-      proven.map(async ({ webhook_id: webhook, name, status }): Promise<TenantProblem[]> => {
-        const about = { entity_type: 'webhook', entity_id: webhook };
-        if (status === 'disabled') {
-          return [
-            {
-              kind: 'webhook',
-              severity: 'problem',
-              message: `The webhook ${name} is disabled and gets no events.`,
-              advice: 'Repair its receiver, and then enable it. What it missed can be replayed.',
-              ...about,
-            },
-          ];
-        }
-        const page = { tenant: tenant.id, webhook, state: 'failed', before: undefined } as const;
-        const failed = (
-          await store.scan(deliveryPage({ ...page, limit: countedMax }), {
-            tenant: tenant.id,
-            name: 'problems',
-          })
-        ).length;
-        if (failed === 0) return [];
-        const count = failed < countedMax ? `${failed}` : `${failed} or more`;
-        return [
-          {
-            kind: 'deliveries',
-            severity: 'warning',
-            message: `Deliveries to the webhook ${name} have failed: ${count}.`,
-            advice: 'Look at their attempts, and send them again once the receiver works.',
-            ...about,
-          },
-        ];
-      }),
-    );
-    return found.flat();
+    const found: TenantProblem[] = [];
+    for (const { webhook_id: webhook, name, status } of proven) {
+      const about = { entity_type: 'webhook', entity_id: webhook };
+      if (status === 'disabled') {
+        found.push({
+          kind: 'webhook',
+          severity: 'problem',
+          message: `The webhook ${name} is disabled and gets no events.`,
+          advice: 'Repair its receiver, and then enable it. What it missed can be replayed.',
+          ...about,
+        });
+        continue;
+      }
+      const page = { tenant: tenant.id, webhook, state: 'failed', before: undefined } as const;
+      const { length: failed } = await store.scan(deliveryPage({ ...page, limit: countedMax }), {
+        tenant: tenant.id,
+        name: 'problems',
+      });
+      if (failed === 0) continue;
+      const count = failed < countedMax ? `${failed}` : `${failed} or more`;
+      found.push({
+        kind: 'deliveries',
+        severity: 'warning',
+        message: `Deliveries to the webhook ${name} have failed: ${count}.`,
+        advice: 'Look at their attempts, and send them again once the receiver works.',
+        ...about,
+      });
+    }
+    return found;
   },
 };

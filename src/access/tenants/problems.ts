@@ -100,12 +100,10 @@ export const nearQuotas: ProblemCheck<ProblemReading> = {
   permission: 'tenant:read',
   find: async ({ store }, tenant) => {
     const all = { tenant: tenant.id, ids: undefined, name: undefined };
-    const [[proxies], [reactors], [webhooks], stored] = await Promise.all([
-      store.select(proxyCount(all)),
-      store.select(reactorCount(all)),
-      store.select(webhookCount(tenant.id)),
-      store.select(storedBytesOf(tenant.id)),
-    ]);
+    const [proxies] = await store.select(proxyCount(all));
+    const [reactors] = await store.select(reactorCount(all));
+    const [webhooks] = await store.select(webhookCount(tenant.id));
+    const stored = await store.select(storedBytesOf(tenant.id));
     const used: Partial<Record<QuotaName, number>> = {
       proxy_limit: proxies?.count ?? 0,
       reactor_limit: reactors?.count ?? 0,
