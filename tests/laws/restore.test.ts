@@ -209,6 +209,14 @@ test('a part that is missing, altered or foreign is named, and nothing is change
       (at) => edit(at, (one) => Object.assign(one, { product: '\u001b[31m', schema: 9999 })),
       /manifest\.json is not a manifest/,
     ],
+    'a table whose name is a text': [
+      (at) => edit(at, (one) => Object.assign(one.rows, { '\u001b]0;title\u0007': 5 })),
+      /manifest\.json is not a manifest/,
+    ],
+    'a tenant that is a text': [
+      (at) => edit(at, (one) => Object.assign(one.logs[0], { tenant_id: '\u001b[31m' })),
+      /manifest\.json is not a manifest/,
+    ],
     'another digest of a part': [
       (at) => edit(at, (one) => Object.assign(one.parts[0], { sha256: '0'.repeat(64) })),
       /strongroom\.db was altered or damaged/,

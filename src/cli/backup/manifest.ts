@@ -195,7 +195,7 @@ function isManifest(value: unknown): value is Manifest {
   const { product: release, schema, created_at, vault_id, parts, rows, logs } = value;
   return (
     isWord(release) &&
-    Number.isSafeInteger(schema) &&
+    isCount(schema) &&
     isTime(created_at) &&
     (vault_id === null || isWord(vault_id)) &&
     isRootKey(value['root_key']) &&
@@ -203,8 +203,9 @@ function isManifest(value: unknown): value is Manifest {
     parts.length === 1 &&
     parts.every(isPart) &&
     isObject(rows) &&
+    Object.entries(rows).every(([table, count]) => isTableName(table) && isCount(count)) &&
     Array.isArray(logs) &&
-    logs.every((one) => isObject(one) && isWord(one['head']))
+    logs.every(isLogHead)
   );
 }
 
@@ -213,6 +214,16 @@ const wordForm = /^[A-Za-z0-9:/_.+-]{1,512}$/;
 
 function isWord(value: unknown): boolean {
   return typeof value === 'string' && wordForm.test(value);
+}
+
+const isTableName = (name: string) => /^[a-z_]{1,63}$/.test(name);
+
+const isCount = (value: unknown) => Number.isSafeInteger(value);
+
+function isLogHead(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { tenant_id, streams, entries, head } = value;
+  return isWord(tenant_id) && isCount(streams) && isCount(entries) && isWord(head);
 }
 
 /** As `toISOString` writes it. */
@@ -232,8 +243,6 @@ function isPart(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { name, bytes, sha256 } = value;
   return (
-    name === basename(databaseFile('')) &&
-    Number.isSafeInteger(bytes) &&
-    /^[0-9a-f]{64}$/.test(String(sha256))
+    name === basename(databaseFile('')) && isCount(bytes) && /^[0-9a-f]{64}$/.test(String(sha256))
   );
 }
