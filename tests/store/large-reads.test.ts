@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { TokenId } from '../../src/base/ids.ts';
 import { createLargeReads, largeReadsWaitingMax } from '../../src/store/postgres/large-reads.ts';
 import { pageBytesMax } from '../../src/store/queries/key-versions.ts';
+import { storedBytesOf } from '../../src/store/queries/stored-bytes.ts';
 import { creation, entry, tenant, token } from '../support/changes.ts';
 import { engineOf, onBothEngines, onPostgres } from '../support/engines.ts';
 
@@ -40,6 +41,19 @@ onBothEngines('reads that arrive together', (engine) => {
     assert.ok(row);
     assert.deepEqual(new Uint8Array(row.data), data[row.version - 1]);
   });
+});
+
+onPostgres('a row is there before the lists that were asked for first', async (t) => {
+  const store = await engineOf('postgres').store(t);
+  await store.commit(creation(token('one')));
+  const page = storedBytesOf(tenant);
+  const lists = Array.from({ length: 300 }, (_, n) => `list ${n}`);
+  const arrived: string[] = [];
+  const asked = lists.map((list) => store.select(page).then(() => arrived.push(list)));
+  const read = store.get('tokens', keyOf('one')).then(() => arrived.push('row'));
+  await Promise.all([...asked, read]);
+  // Those that have a session go on, and with each session that is free a list and a row take turns.
+  assert.ok(arrived.indexOf('row') < 50, `after ${arrived.indexOf('row')} lists`);
 });
 
 onPostgres('a small row is there before the large ones that were asked for first', async (t) => {

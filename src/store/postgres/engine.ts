@@ -24,7 +24,7 @@ import { createDiskState } from './disk-state.ts';
 import { checkDistributable, distributeTables, isDistributed } from './distribution.ts';
 import { failureOf, isLockLost, isWorkerLost } from './failure.ts';
 import { createLargeReads } from './large-reads.ts';
-import { Pool } from './pool.ts';
+import { type Line, Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
 import { Servers, type SessionParameters } from './servers.ts';
 import { commitSideBySide } from './side-by-side-commits.ts';
@@ -163,16 +163,16 @@ function createEngine(
     connect: connecting(readsByIndex),
   });
   const stopWatching = watchSilence(servers);
-  const query = async (text: string, values: unknown[], name?: string) => {
+  const query = async (text: string, values: unknown[], name?: string, line?: Line) => {
     const config = name === undefined ? { text, values } : { name, text, values };
     try {
-      return (await pool.query(config)).rows;
+      return (await pool.query(config, line)).rows;
     } catch (error) {
       if (!isWorkerLost(error)) throw failureOf(error);
     }
     // The coordinator connects to the worker again, which may only have restarted.
     try {
-      return (await pool.query(config)).rows;
+      return (await pool.query(config, line)).rows;
     } catch (error) {
       throw failureOf(error);
     }
@@ -215,7 +215,7 @@ function createEngine(
   return {
     engine: 'postgres',
     get: createPostgresReader({
-      query,
+      query: (text, values, name) => query(text, values, name, 'by key'),
       isDistributed: isSpread,
       readLarge: createLargeReads(Math.ceil(sessionsMax / 4)),
     }),

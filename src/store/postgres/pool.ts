@@ -1,4 +1,8 @@
-/** Sessions that queries share: bounded in number, and so is what waits for one of them. */
+/**
+ * Sessions that queries share: bounded in number, and so is what waits for one of them. Reads by key wait in a line of
+ * their own, and every second session that is free is theirs: however many queries of other kinds somebody causes, a
+ * read of single rows waits for one of them.
+ */
 
 import type { QueryConfig, QueryResult } from 'pg';
 import type { PoolState } from '../../base/telemetry/store-work.ts';
@@ -7,12 +11,15 @@ import type { Session } from './session.ts';
 
 export interface PoolOptions {
   readonly sessionsMax: number;
-  /** Requests beyond it are refused immediately. */
+  /** Of each line. Queries beyond it are refused immediately. */
   readonly waitingMax: number;
   readonly waitMsMax: number;
   /** Rejects when there is no server for it. */
   connect(): Promise<Session>;
 }
+
+/** In which a query waits for a session. */
+export type Line = 'by key' | 'others';
 
 interface Waiter {
   readonly giveUpAt: number;
@@ -27,7 +34,9 @@ export class Pool {
   readonly #options: PoolOptions;
   readonly #sweep: NodeJS.Timeout;
   #idle: { readonly session: Session; readonly since: number }[] = [];
-  #waiting: Waiter[] = [];
+  readonly #lines: Readonly<Record<Line, Waiter[]>> = { 'by key': [], others: [] };
+  /** From which the next waiter is taken, if it has one. */
+  #turn: Line = 'by key';
   #busy = new Set<Session>();
   #connecting = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -40,12 +49,16 @@ export class Pool {
   }
 
   get state(): PoolState {
-    return { busy: this.#busy.size, idle: this.#idle.length, waiting: this.#waiting.length };
+    return { busy: this.#busy.size, idle: this.#idle.length, waiting: this.#waiting };
+  }
+
+  get #waiting(): number {
+    return this.#lines['by key'].length + this.#lines.others.length;
   }
 
   /** Rejects with `overloaded`, `unavailable`, what `connect` said, or the error of the driver. */
-  async query(config: QueryConfig): Promise<QueryResult> {
-    const session = this.#takeIdle() ?? (await this.#wait());
+  async query(config: QueryConfig, line: Line = 'others'): Promise<QueryResult> {
+    const session = this.#takeIdle() ?? (await this.#wait(this.#lines[line]));
     try {
       return await session.query(config);
     } finally {
@@ -58,7 +71,7 @@ export class Pool {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#sweep);
-    if (this.#busy.size + this.#connecting + this.#waiting.length > 0) {
+    if (this.#busy.size + this.#connecting + this.#waiting > 0) {
       await new Promise<void>((resolve) => {
         this.#onQuiet = resolve;
       });
@@ -78,21 +91,29 @@ export class Pool {
     return undefined;
   }
 
-  #wait(): Promise<Session> {
+  #wait(line: Waiter[]): Promise<Session> {
     if (this.#isClosed) throw unavailable('the store is closed');
-    if (this.#waiting.length >= this.#options.waitingMax) throw overloaded('too many queries wait');
+    if (line.length >= this.#options.waitingMax) throw overloaded('too many queries wait');
     return new Promise((resolve, reject) => {
       const giveUpAt = performance.now() + this.#options.waitMsMax;
-      this.#waiting.push({ giveUpAt, resolve, reject });
+      line.push({ giveUpAt, resolve, reject });
       this.#watch();
       this.#grow();
     });
   }
 
+  /** Takes out who is next: the lines take turns. */
+  #next(): Waiter | undefined {
+    const line = this.#turn;
+    const other = line === 'by key' ? 'others' : 'by key';
+    this.#turn = other;
+    return this.#lines[line].shift() ?? this.#lines[other].shift();
+  }
+
   /** Opens as many sessions as requests wait for. */
   #grow(): void {
     const room = this.#options.sessionsMax - this.#busy.size - this.#idle.length;
-    if (this.#connecting >= Math.min(room, this.#waiting.length)) return;
+    if (this.#connecting >= Math.min(room, this.#waiting)) return;
     this.#connecting++;
     this.#options.connect().then(
       (session) => {
@@ -103,7 +124,7 @@ export class Pool {
       (error: unknown) => {
         this.#connecting--;
         // Where there is another session, its turn will come; the server may have no room for more.
-        if (this.#busy.size === 0) this.#waiting.shift()?.reject(error);
+        if (this.#busy.size === 0) this.#next()?.reject(error);
         if (this.#busy.size === 0) this.#grow();
         this.#announceQuiet();
       },
@@ -113,7 +134,7 @@ export class Pool {
 
   #give(session: Session): void {
     if (session.isOpen) {
-      const waiter = this.#waiting.shift();
+      const waiter = this.#next();
       if (waiter === undefined) this.#idle.push({ session, since: performance.now() });
       else {
         this.#busy.add(session);
@@ -127,20 +148,23 @@ export class Pool {
   }
 
   #announceQuiet(): void {
-    if (this.#busy.size + this.#connecting + this.#waiting.length === 0) this.#onQuiet?.();
+    if (this.#busy.size + this.#connecting + this.#waiting === 0) this.#onQuiet?.();
   }
 
   /** Refuses queries that have waited too long. */
   #watch(): void {
-    const [oldest] = this.#waiting;
-    if (this.#timer || !oldest) return;
-    const patienceMs = Math.max(1, oldest.giveUpAt - performance.now());
+    if (this.#timer || this.#waiting === 0) return;
+    const lines = Object.values(this.#lines);
+    const oldest = Math.min(...lines.flatMap(([first]) => first?.giveUpAt ?? []));
+    const patienceMs = Math.max(1, oldest - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const now = performance.now();
-      const alive = this.#waiting.findIndex(({ giveUpAt }) => giveUpAt > now);
-      const expired = this.#waiting.splice(0, alive < 0 ? this.#waiting.length : alive);
-      for (const { reject } of expired) reject(unavailable('no connection was free in time'));
+      for (const line of lines) {
+        const alive = line.findIndex(({ giveUpAt }) => giveUpAt > now);
+        const expired = line.splice(0, alive < 0 ? line.length : alive);
+        for (const { reject } of expired) reject(unavailable('no connection was free in time'));
+      }
       this.#announceQuiet();
       this.#watch();
     }, patienceMs).unref();
