@@ -11,6 +11,11 @@ export function hostAndPort({ hostname, port, protocol }: URL): string {
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
+/** For calls of one service of the operator's own, which no tenant may call for that. */
+export function onlyHost(url: URL | string): AllowList {
+  return new Set([hostAndPort(new URL(url))]);
+}
+
 /** @throws VaultError `validation_failed` if an entry is not a host with a port. */
 export function parseAllowList(text: string): AllowList {
   const entries = text.split(',').map((entry) => {

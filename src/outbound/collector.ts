@@ -1,5 +1,5 @@
 /** The operator's trace collector: batches of spans as JSON over HTTP (OTLP). */
-import { hostAndPort } from './allow-list.ts';
+import { onlyHost } from './allow-list.ts';
 import { createOutbound } from './call.ts';
 import { createForward, type ForwardOptions } from './forward.ts';
 
@@ -12,9 +12,7 @@ export function createCollector(
   options: ForwardOptions,
 ): (batch: string) => Promise<void> {
   const url = new URL(`${endpoint}/v1/traces`);
-  const outbound = createOutbound(
-    createForward({ ...options, allow: new Set([hostAndPort(url)]) }),
-  );
+  const outbound = createOutbound(createForward({ ...options, allow: onlyHost(url) }));
   return async (batch) => {
     const { status } = await outbound({
       method: 'POST',

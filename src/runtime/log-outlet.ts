@@ -11,7 +11,7 @@ import { newUuid } from '../base/ids.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { ProcessMetrics } from '../base/telemetry/metrics.ts';
 import { createRareWarning } from '../base/telemetry/rare-warning.ts';
-import { hostAndPort } from '../outbound/allow-list.ts';
+import { onlyHost } from '../outbound/allow-list.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createForward } from '../outbound/forward.ts';
 import { createTrust } from '../outbound/trust.ts';
@@ -110,8 +110,7 @@ function receiverAt(
 ): Receiver {
   if (kind === 'syslog') return syslogReceiver({ url, trust: createTrust(outbound) });
   // The operator named the host, so it may be on the internal network.
-  const allow = new Set([hostAndPort(new URL(url))]);
-  const forward = createForward({ ...outbound, allow, vaultName: vaultKeys.name });
+  const forward = createForward({ ...outbound, allow: onlyHost(url), vaultName: vaultKeys.name });
   return httpsReceiver({ url, outbound: createOutbound(forward), authorizationFile });
 }
 

@@ -24,6 +24,7 @@ import { createLog, type Log } from '../base/telemetry/log.ts';
 import { createMetrics, type ProcessMetrics } from '../base/telemetry/metrics.ts';
 import type { HostHealth } from '../base/telemetry/store-work.ts';
 import { endOfCertificate } from '../keys/tls-pair.ts';
+import { onlyHost } from '../outbound/allow-list.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createForward } from '../outbound/forward.ts';
 import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
@@ -312,7 +313,8 @@ function openSink(config: Config, vault: Vault & Telemetry): CheckpointSink | un
   const { checkpointSink } = config;
   if (checkpointSink === undefined) return undefined;
   const vaultName = vault.vaultKeys.name;
-  const outbound = createOutbound(createForward({ ...config.outbound, vaultName }));
+  const own = 'url' in checkpointSink && { allow: onlyHost(checkpointSink.url) };
+  const outbound = createOutbound(createForward({ ...config.outbound, ...own, vaultName }));
   const sink = openCheckpointSink(checkpointSink, { ...vault, outbound });
   vault.store.subscribe(sink.take);
   return sink;

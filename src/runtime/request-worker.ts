@@ -33,6 +33,7 @@ import { createRateLimits, unknownRoutes } from '../http/limits/rate-limit.ts';
 import type { Route } from '../http/protocol/route.ts';
 import { calls } from '../http/proxy/methods.ts';
 import { createServer } from '../http/server.ts';
+import { onlyHost } from '../outbound/allow-list.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createCollector } from '../outbound/collector.ts';
 import { createForward, type ForwardOptions } from '../outbound/forward.ts';
@@ -148,8 +149,9 @@ export async function createRequestWorker(
   const store = untraced.storeWith({ tracing, onWait: processorTime.lap });
   const process = { ...untraced, store };
   const handshakes = new Handshakes({ onStep: processorTime.lap });
-  const openForward = () =>
-    tracedForward(createForward({ ...outboundOptions, handshakes }), tracing);
+  /** Calls nothing beside public hosts but those of the operator's list, or one service of the operator's own. */
+  const openForward = (allow = outboundOptions.allow) =>
+    tracedForward(createForward({ ...outboundOptions, allow, handshakes }), tracing);
   const masking = createMasking();
   const code = openCode({ ...config.reactors, ...untraced, threads: config.threads });
   const tools = {
@@ -173,7 +175,15 @@ export async function createRequestWorker(
       log.warn('a stored mask could not be evaluated; its data was left out');
     },
   };
-  const enrichments = await openEnrichments(tools, config.enrichments);
+  const { bankHost } = config.enrichments;
+  const enrichments = await openEnrichments(
+    {
+      ...tools,
+      // Tenants reach what is on the operator's list, and the bank's service need not be there.
+      ...(bankHost && { outbound: createOutbound(openForward(onlyHost(bankHost.url))) }),
+    },
+    config.enrichments,
+  );
   const [headerPrefix = 'SVC'] = config.headerPrefixes;
   const { names } = config;
   const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
