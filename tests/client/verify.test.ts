@@ -14,9 +14,8 @@ import {
 import { parseLine } from '../../src/audit/records.ts';
 import { LogVerifier } from '../../src/audit/verify.ts';
 import { publicKeyPem } from '../../src/keys/signing.ts';
-import { clientsOf } from '../support/client.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { linesOfLog } from '../support/logs.ts';
+import { alterationsOf, historyOf } from '../support/log-alterations.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
 const hasCode = (code: string) => (error: unknown) => {
@@ -37,24 +36,7 @@ function isIntactForVault(log: string, { publicKeys, checkpoints = [] }: LogVeri
 onBothEngines('proofs of the client', (engine) => {
   const tenants = tenantsOf(engine);
 
-  async function history() {
-    const tenant = await tenants();
-    const { vault, admin } = await clientsOf(tenant);
-    const first = await admin.logs.checkpoint();
-    for (let count = 0; count < 6; count += 1) {
-      await vault.tokens.create({ id: `token-${count}`, type: 'token', data: `value ${count}` });
-      await vault.tokens.get(`token-${count}`);
-    }
-    // A vault signs at most one each second.
-    tenant.vault.clock.advance(2_000);
-    await vault.tokens.delete('token-0');
-    await vault.tokens.delete('token-1');
-    const checkpoint = await admin.logs.checkpoint();
-    const receipt = await vault.tokens.erasure('token-0');
-    const other = await vault.tokens.erasure('token-1');
-    const log = await linesOfLog(tenant.vault, tenant.id);
-    return { tenant, first, checkpoint, receipt, other, log, publicKeys: checkpoint.public_keys };
-  }
+  const history = async () => historyOf(await tenants());
 
   test('a receipt is genuine as it came, and no attribute of it can be changed', async () => {
     const { tenant, receipt, other, publicKeys } = await history();
@@ -134,51 +116,13 @@ onBothEngines('proofs of the client', (engine) => {
   test('every line that is changed, removed, repeated or moved is found, as the vault finds it', async () => {
     const { log, checkpoint, publicKeys } = await history();
     const options = { publicKeys, checkpoints: [checkpoint] };
-    const lines = log.trimEnd().split('\n');
-    const heads: [string, number][] = JSON.parse(checkpoint.statement).heads;
-    const covered = new Map(heads.map(([stream, seq]) => [stream, seq]));
-    const without = (at: number) => lines.filter((_, index) => index !== at);
-    for (const [at, line] of lines.entries()) {
-      const { kind, seq, stream_id } = JSON.parse(line) as Line;
-      const next = lines[at + 1];
-      const variants: Record<string, string[] | undefined> = {
-        repeated: [...lines.slice(0, at), line, ...lines.slice(at)],
-        'with an addition': lines.with(at, line.replace(/\}$/, ',"more":1}')),
-        'with a space': lines.with(at, line.replace(':', ': ')),
-        removed: without(at),
-        // Streams may be mixed: the order is that of each.
-        moved:
-          next && JSON.parse(next).kind === kind && JSON.parse(next).stream_id === stream_id
-            ? lines.with(at, next).with(at + 1, line)
-            : undefined,
-        edited:
-          kind === 'entry'
-            ? lines.with(at, line.replace(/"operation":"\w+"/, '"operation":"x"'))
-            : undefined,
-        'with another time':
-          kind === 'entry'
-            ? lines.with(at, line.replace(/"created_at":1/, '"created_at":2'))
-            : undefined,
-        'with another statement':
-          kind === 'checkpoint' ? lines.with(at, line.replace(/heads/, 'Heads')) : undefined,
-        'cut off here': lines.slice(0, at),
-      };
-      for (const [name, variant] of Object.entries(variants)) {
-        if (variant === undefined) continue;
-        // Nothing but the chain speaks for what is newer than the last checkpoint.
-        const isNewest =
-          kind === 'entry' &&
-          name === 'removed' &&
-          seq > (covered.get(stream_id) ?? 0) &&
-          seq === lastSeq(lines, stream_id);
-        const altered = `${variant.join('\n')}\n`;
-        const { intact } = await verifyLog(altered, options);
-        const place = `line ${at + 1} (${kind}) ${name}`;
-        // The vault also takes lines that a collector gathered, which have no beginning.
-        const isCollected = kind === 'begin' && name === 'removed';
-        assert.equal(intact, !isCollected && isIntactForVault(altered, options), place);
-        if (!isNewest && kind !== 'begin' && kind !== 'end') assert.equal(intact, false, place);
-      }
+    for (const { place, altered, isCollected, isNewest, isFrame } of alterationsOf(
+      log,
+      checkpoint,
+    )) {
+      const { intact } = await verifyLog(altered, options);
+      assert.equal(intact, !isCollected && isIntactForVault(altered, options), place);
+      if (!isNewest && !isFrame) assert.equal(intact, false, place);
     }
   });
 
@@ -282,16 +226,4 @@ function signedCheckpoint(
   });
   const signature = sign(null, Buffer.from(statement), keys.privateKey).toString('base64');
   return { statement, public_key: publicKeyOf(keys), signature, created_at };
-}
-
-interface Line {
-  readonly kind: string;
-  readonly seq: number;
-  readonly stream_id: string;
-}
-
-function lastSeq(lines: readonly string[], stream: string): number {
-  const parsed = lines.map((line) => JSON.parse(line) as Line);
-  const own = parsed.filter(({ stream_id }) => stream_id === stream);
-  return Math.max(...own.map(({ seq }) => seq));
 }

@@ -4,10 +4,13 @@ import { spawnSync } from 'node:child_process';
 /** Another one than that of the machine may be named. */
 export const python = process.env['TEST_PYTHON'] ?? 'python3';
 
-const { status } = spawnSync(python, [
-  '-c',
-  'import httpx, sys; assert sys.version_info >= (3, 10)',
-]);
-
 /** The reason to skip a test, or false. */
-export const withoutPython = status === 0 ? false : `not here: a Python with httpx (${python})`;
+export const withoutPython = without('httpx');
+/** The same for a test of offline verification. */
+export const withoutCryptography = without('httpx', 'cryptography');
+
+function without(...packages: readonly string[]): string | false {
+  const program = `import ${packages.join(', ')}, sys; assert sys.version_info >= (3, 10)`;
+  const { status } = spawnSync(python, ['-c', program]);
+  return status === 0 ? false : `not here: a Python with ${packages.join(' and ')} (${python})`;
+}

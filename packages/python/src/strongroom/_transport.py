@@ -240,7 +240,7 @@ def parsed(text: str) -> Any:
     """`UNSET` for what is no JSON. The error of the parser has the whole text, so it is not raised."""
     try:
         return json.loads(text, object_hook=Object)
-    except ValueError:
+    except (ValueError, RecursionError):
         return UNSET
 
 
