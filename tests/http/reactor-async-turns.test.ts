@@ -70,6 +70,31 @@ onBothEngines('asynchronous calls that wait', (engine) => {
     await runsOf(first).settled();
   });
 
+  test('of which one outlives its lease are run by another server, and one result is stored', async () => {
+    const tenant = await newTenant();
+    const key = await invoker(tenant, 'token:create');
+    const runs = runsOf(tenant);
+    const released = Promise.withResolvers<void>();
+    destination.behave(async ({ response }) => {
+      await released.promise;
+      response.end();
+    });
+    const code = `module.exports = async ({ args }) => { await fetch(args.url); return { raw: 'done' } }`;
+    const { id, path } = await accepted(tenant, { key, code });
+    assert.equal(await takeDue(runs), 1);
+    assert.equal(await takeDue(runs), 0);
+    tenant.vault.clock.advance(hour);
+    assert.equal(await takeDue(runs), 1);
+    // Neither has ended before the other began.
+    released.resolve();
+    await runs.settled();
+    assert.deepEqual((await tenant.send('GET', path, { key })).body, { raw: 'done' });
+    const ends = (await tenant.rows('logs')).filter(
+      ({ entity_id, operation }) => entity_id === id && /^(?:complete|fail)$/.test(operation),
+    );
+    assert.deepEqual(ends.map(({ operation }) => operation).sort(), ['complete', 'fail']);
+  });
+
   test('are looked for when one was accepted, not while one takes its time, nor when it has ended', async () => {
     const tenant = await newTenant();
     const runs = runsOf(tenant);

@@ -364,24 +364,4 @@ onBothEngines('asynchronous calls of reactors', (engine) => {
     await runWaiting(second);
     assert.equal((await second.send('GET', path, { key })).status, 200);
   });
-
-  test('a call that outlives its lease is run by another server, and one of the two is stored', async () => {
-    const tenant = await newTenant();
-    const key = await invoker(tenant);
-    const code = `module.exports = async () => {
-      await new Promise((done) => setTimeout(done, 2_000)); return { raw: 'done' } }`;
-    await runWaiting(tenant.vault);
-    const { path, id } = await begin(tenant, { code, runtime: { timeout: 5 } }, { key });
-    const { reactorRuns } = tenant.vault.running.vault;
-    assert.equal(await takeDue(reactorRuns), 1);
-    assert.equal(await takeDue(reactorRuns), 0);
-    tenant.vault.clock.advance(35_001);
-    assert.equal(await takeDue(reactorRuns), 1);
-    await reactorRuns?.settled();
-    assert.deepEqual((await tenant.send('GET', path, { key })).body, { raw: 'done' });
-    const ends = (await tenant.rows('logs')).filter(
-      ({ entity_id, operation }) => entity_id === id && /^(?:complete|fail)$/.test(operation),
-    );
-    assert.deepEqual(ends.map(({ operation }) => operation).sort(), ['complete', 'fail']);
-  });
 });
