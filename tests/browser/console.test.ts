@@ -186,7 +186,7 @@ onBothEngines('the console', (engine) => {
     await button(page, 'Remove person').click();
     await dialog.getByLabel(/^Type/).fill(hostile);
     await dialog.getByRole('button', { name: 'Remove person' }).click();
-    await page.getByRole('link', { name: 'Administrator' }).waitFor();
+    await page.getByRole('link', { name: 'Administrator', exact: true }).waitFor();
     await openPage(page, 'Keys');
     await button(page, 'Rotate data key').click();
     await page.getByText('Rotation started').waitFor();

@@ -81,8 +81,16 @@ export async function openFirefox(t: Lender): Promise<FirefoxPage> {
     evaluate,
     goto: async (url) => {
       const go = () => send('browsingContext.navigate', { context: page, url, wait: 'complete' });
-      // While the page before is closing down, Firefox now and then rejects an address that it takes the next time.
-      await go().catch(go).catch(go);
+      // While the page before is closing down, Firefox now and then rejects an address that it takes later.
+      const end = performance.now() + waitMsMax;
+      for (;;) {
+        try {
+          return void (await go());
+        } catch (error) {
+          if (performance.now() > end) throw error;
+          await nextLook();
+        }
+      }
     },
     until: async (expression, frame) => {
       const end = performance.now() + waitMsMax;
