@@ -12,7 +12,7 @@ import { type TestContext, test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
 import { kmsRegion, newKmsKey, startMoto, withoutMoto } from '../support/moto.ts';
 import { rootToken, startOpenBao, withoutOpenBao } from '../support/openbao.ts';
-import { nextLook } from '../support/poll.ts';
+import { untilSo } from '../support/poll.ts';
 import {
   type Environment,
   environmentOf,
@@ -22,8 +22,6 @@ import {
 } from '../support/process.ts';
 import { assertUnchanged, contentOf } from '../support/rows.ts';
 import { createApplication, request } from '../support/vault.ts';
-
-const pollsMax = 3_000;
 
 /** What the operator is told, and what the service does instead of what it should. */
 interface Trouble {
@@ -172,10 +170,10 @@ onBothEngines('a root key in a service', (engine) => {
         await untilOutput(server, trouble.says);
         assert.doesNotMatch(server.output(), /a secret/);
         proxy.state.trouble = undefined;
-        for (let poll = 0; (await ask()).status !== 200; poll += 1) {
-          assert.ok(poll < pollsMax, 'it goes on by itself');
-          await nextLook();
-        }
+        await untilSo(
+          async () => (await ask()).status === 200,
+          () => 'it does not go on by itself',
+        );
       }
 
       const { denies } = troublesOf(service);

@@ -6,14 +6,13 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
 import { rootToken, startOpenBao, withoutOpenBao } from '../support/openbao.ts';
-import { nextLook } from '../support/poll.ts';
+import { untilSo } from '../support/poll.ts';
 import { environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { keyFileOf, keysInFile, openedWith } from '../support/root-keys.ts';
 import { freePort } from '../support/temporary.ts';
 import { createApplication, request } from '../support/vault.ts';
 
 const readers = 4;
-const pollsMax = 3_000;
 
 async function bytesOf(message: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -105,10 +104,10 @@ onBothEngines('a service that holds the root key', (engine) => {
     assert.ok(Number(refused.headers.get('retry-after')) > 0);
     assert.equal((await askOther()).status, 200);
     bao.resume();
-    for (let poll = 0; (await askLate()).status !== 200; poll += 1) {
-      assert.ok(poll < pollsMax, 'it goes on by itself');
-      await nextLook();
-    }
+    await untilSo(
+      async () => (await askLate()).status === 200,
+      () => 'it does not go on by itself',
+    );
     isOver = true;
     await reading;
     assert.ok(reads > 0);

@@ -4,11 +4,9 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
-import { nextLook } from '../support/poll.ts';
+import { untilSo } from '../support/poll.ts';
 import { beginCommand, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { createApplication, request } from '../support/vault.ts';
-
-const pollsMax = 6_000;
 
 onBothEngines('a deletion of a tenant that is killed', (engine) => {
   test('leaves the receipt, which verifies', async (t) => {
@@ -29,10 +27,10 @@ onBothEngines('a deletion of a tenant that is killed', (engine) => {
     const words = ['tenant', 'delete', '--tenant', id, '--yes', '--json'];
     const command = beginCommand(t, words, environment);
     const file = join(place.dataDir, `erasure-${id}.json`);
-    for (let poll = 0; !(existsSync(file) && statSync(file).size > 0); poll += 1) {
-      assert.ok(poll < pollsMax, 'the receipt is written');
-      await nextLook();
-    }
+    await untilSo(
+      () => existsSync(file) && statSync(file).size > 0,
+      () => 'the receipt is not written',
+    );
     const left = await engine.run(place, 'select count(*) as count from tokens');
     await command.kill();
     assert.ok(Number(left[0]?.['count']) > 0, 'before the rows are removed');

@@ -9,6 +9,7 @@ import {
   runCommand,
   runWithInput,
   spawnVault,
+  untilOutput,
 } from '../support/process.ts';
 import { rowsOf } from '../support/rows.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
@@ -64,7 +65,7 @@ onBothEngines('rows that an attacker inserts beside the key of the vault', (engi
     await server.kill();
 
     const again = await spawnVault(t, environment);
-    assert.match(again.output(), /"level":50[^\n]*row that proves the root key/);
+    await untilOutput(again, /"level":50[^\n]*row that proves the root key/);
     const made = await succeed([...keys, 'late'], environment);
     const key = { key: made.key };
     assert.equal((await request(`${again.url}/tenants/self`, 'GET', key)).status, 200);

@@ -6,7 +6,7 @@ import { after, type TestContext, test } from 'node:test';
 import { answer, hang } from '../support/destination.ts';
 import { engineOf, type Place } from '../support/engines.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { environmentOf, spawnVault } from '../support/process.ts';
+import { environmentOf, spawnVault, untilOutput } from '../support/process.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 import { createScanner, filesBelow } from '../support/scan.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -82,12 +82,12 @@ async function findNumber(
   const logging = { STRONGROOM_LOG_LEVEL: 'debug', TMPDIR: temporary, SQLITE_TMPDIR: temporary };
   const vault = await spawnVault(t, environmentOf(place, environment, logging));
   const received = await charge(vault.url);
+  await untilOutput(vault, /"msg":"request refused"/);
   await vault.kill();
   const find = createScanner([visa.number]);
   const traffic = received.map(({ text, headers }) => text + JSON.stringify([...headers]));
   assert.deepEqual(find('traffic', Buffer.from(traffic.join('\n'))), []);
   assert.deepEqual(find('output', Buffer.from(vault.output())), []);
-  assert.match(vault.output(), /"msg":"request refused"/);
   for (const { path, bytes } of [...directories, temporary].flatMap(filesBelow)) {
     assert.deepEqual(find(path, bytes), []);
   }

@@ -10,7 +10,7 @@ import {
   onPostgres,
   type Place,
 } from '../support/engines.ts';
-import { nextLook } from '../support/poll.ts';
+import { untilSo } from '../support/poll.ts';
 import {
   type Environment,
   environmentOf,
@@ -23,7 +23,6 @@ import { freePort, temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, request } from '../support/vault.ts';
 
 const shamir: Environment = { STRONGROOM_ROOT_KEY_SOURCE: 'shamir' };
-const pollsMax = 3_000;
 
 async function move(environment: Environment): Promise<readonly string[]> {
   const words = ['--to', 'shamir', '--shares', '3', '--threshold', '2', '--json'];
@@ -125,12 +124,10 @@ onPostgres(
     assert.equal((await request(`${second.url}/tenants/self`, 'GET', self)).status, 503);
     await give(elsewhere, shares[0]);
     await give(elsewhere, shares[1]);
-    for (let poll = 0; ; poll += 1) {
-      const { status } = await request(`${second.url}/tenants/self`, 'GET', self);
-      if (status === 200) break;
-      assert.ok(poll < pollsMax, 'it opens keys under the new root key');
-      await nextLook();
-    }
+    await untilSo(
+      async () => (await request(`${second.url}/tenants/self`, 'GET', self)).status === 200,
+      () => 'it does not open keys under the new root key',
+    );
     const later = await runCommand(['tenant', 'create', '--name', 'later'], elsewhere);
     assert.equal(later.code, 0, later.stderr);
     await first.kill();

@@ -1,12 +1,9 @@
 /** What the metrics of a vault say of the servers of its database. */
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
+import { untilSo } from './poll.ts';
 import { request } from './vault.ts';
 
 export type HostState = 'writable' | 'up' | 'down';
-
-const pollMs = 50;
-const pollsMax = 200;
 
 /** By `host:port`. The metrics have to be there whatever becomes of the database. */
 export async function untilHostsAre(
@@ -14,14 +11,15 @@ export async function untilHostsAre(
   expected: Readonly<Record<string, HostState>>,
 ): Promise<void> {
   let found: Record<string, HostState> = {};
-  for (let poll = 0; poll < pollsMax; poll++) {
-    const { status, text } = await request(`${url}/metrics`, 'GET');
-    assert.equal(status, 200, text);
-    found = Object.fromEntries(Object.keys(expected).map((host) => [host, stateIn(text, host)]));
-    if (Object.entries(expected).every(([host, state]) => found[host] === state)) return;
-    await pause(pollMs);
-  }
-  assert.deepEqual(found, expected);
+  await untilSo(
+    async () => {
+      const { status, text } = await request(`${url}/metrics`, 'GET');
+      assert.equal(status, 200, text);
+      found = Object.fromEntries(Object.keys(expected).map((host) => [host, stateIn(text, host)]));
+      return Object.entries(expected).every(([host, state]) => found[host] === state);
+    },
+    () => `the hosts are ${JSON.stringify(found)}`,
+  );
 }
 
 function stateIn(text: string, host: string): HostState {

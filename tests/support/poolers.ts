@@ -4,11 +4,9 @@ import { once } from 'node:events';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { untilSo } from './poll.ts';
 import { freePort, type Lender, temporaryDirectory } from './temporary.ts';
 
-const pollMs = 20;
-const pollsMax = 250;
 /** PgBouncer refuses to run as root. */
 const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
@@ -114,11 +112,10 @@ async function start(t: Lender, program: string, { text, flags, port }: Program)
 
 /** Waits until a program listens on this port of 127.0.0.1. */
 export async function untilAccepts(port: number): Promise<void> {
-  for (let poll = 0; poll < pollsMax; poll += 1) {
-    if (await accepts(port)) return;
-    await pause(pollMs);
-  }
-  throw new Error(`no program listens on port ${port}`);
+  await untilSo(
+    () => accepts(port),
+    () => `no program listens on port ${port}`,
+  );
 }
 
 function accepts(port: number): Promise<boolean> {

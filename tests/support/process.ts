@@ -4,8 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Place } from './engines.ts';
+import { untilSo } from './poll.ts';
 import { killIfAlive } from './running.ts';
 import type { Lender } from './temporary.ts';
 import { managementKey, request, threads } from './vault.ts';
@@ -45,8 +45,6 @@ const inherited = {
   NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'strongroom'),
 };
 
-const pollMs = 20;
-const pollsMax = 250;
 const listening = /"msg":"Strongroom listens on ([^"\s]+)"/;
 
 /** A vault that runs code first finds out how the machine keeps it apart, a third of the time of its start. */
@@ -99,20 +97,18 @@ export async function spawnVault(
 
 /** Waits until the server has written what matches. */
 export async function untilOutput(vault: VaultProcess, form: RegExp): Promise<void> {
-  for (let poll = 0; poll < pollsMax; poll += 1) {
-    if (form.test(vault.output())) return;
-    await pause(pollMs);
-  }
-  throw new Error(`${form} is not in:\n${vault.output()}`);
+  await untilSo(
+    () => form.test(vault.output()),
+    () => `${form} is not in:\n${vault.output()}`,
+  );
 }
 
 /** Waits until `/readyz` gives this status. */
 export async function untilReady(url: string, status: 200 | 503 = 200): Promise<void> {
-  for (let poll = 0; poll < pollsMax; poll += 1) {
-    if ((await request(`${url}/readyz`, 'GET')).status === status) return;
-    await pause(pollMs);
-  }
-  throw new Error(`/readyz did not become ${status}`);
+  await untilSo(
+    async () => (await request(`${url}/readyz`, 'GET')).status === status,
+    () => `/readyz did not become ${status}`,
+  );
 }
 
 /**

@@ -1,7 +1,7 @@
 /** A primary and its synchronous standby, as operators run them: what is acknowledged is on both. */
-import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { copyData } from './base-backup.ts';
+import { untilSo } from './poll.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import { type Lender, temporaryDirectory } from './temporary.ts';
 
@@ -17,8 +17,6 @@ export interface Pair {
 }
 
 const name = 'standby';
-const pollMs = 20;
-const pollsMax = 1_000;
 
 /** Both end with the test. */
 export async function startPair(t: Lender): Promise<Pair> {
@@ -66,9 +64,8 @@ export async function run(url: string, sql: string): Promise<Record<string, unkn
 
 /** Until the query has a row. */
 export async function until(url: string, sql: string): Promise<void> {
-  for (let poll = 0; poll < pollsMax; poll += 1) {
-    if ((await run(url, sql)).length > 0) return;
-    await pause(pollMs);
-  }
-  throw new Error(`there was no row of: ${sql}`);
+  await untilSo(
+    async () => (await run(url, sql)).length > 0,
+    () => `there was no row of: ${sql}`,
+  );
 }
