@@ -131,7 +131,7 @@ onBothEngines('the Python client', (engine) => {
         const keys = {
           STRONGROOM_URL: tenant.vault.url,
           STRONGROOM_KEY: apiKey,
-          STRONGROOM_MANAGEMENT_KEY: tenant.managementKey,
+          MANAGEMENT_KEY: tenant.managementKey,
         };
         if (code.includes('strongroom.verify') && withoutCryptography) continue;
         await assert.doesNotReject(run(file, '', keys), name);
