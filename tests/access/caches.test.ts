@@ -62,4 +62,20 @@ onBothEngines('caches', (engine) => {
     const second = await ring();
     assert.ok(second && second !== first);
   });
+
+  test('all who look for a tenant at once share one reading, but for those after a change', async (t) => {
+    const vault = await startVault(t, engine);
+    const { id } = await newTenant(vault);
+    const { store, vaultKeys, random } = vault.running.vault;
+    const { clock } = vault;
+    const { observed, advance } = withOwnEpochs(store);
+    const tenants = createTenants({ store: observed, vaultKeys, clock, random });
+    const before = Array.from({ length: 100 }, () => tenants.find(id));
+    advance('tenants');
+    const after = Array.from({ length: 100 }, () => tenants.find(id));
+    const [one, ...others] = await Promise.all(before);
+    assert.ok(one && others.every((other) => other === one));
+    const [changed, ...rest] = await Promise.all(after);
+    assert.ok(changed && changed !== one && rest.every((other) => other === changed));
+  });
 });

@@ -125,14 +125,31 @@ export function createTenants({
     return undefined;
   }
 
-  async function find(id: TenantId): Promise<Tenant | undefined> {
-    const known = recent.get(id);
-    if (known) return known;
+  async function readTenant(id: TenantId): Promise<Tenant | undefined> {
     const reading = recent.reading();
     const stored = await rowOf(id);
     const tenant = stored && (await own(stored));
     if (tenant === undefined) return undefined;
     recent.set(id, tenant, reading);
+    return tenant;
+  }
+
+  /** All who ask meanwhile share a reading: after a commit of many entries, each of them asks for its tenant. */
+  const reads = new Map<
+    TenantId,
+    { readonly since: number; readonly tenant: ReturnType<typeof readTenant> }
+  >();
+
+  function find(id: TenantId): Promise<Tenant | undefined> {
+    const known = recent.get(id);
+    if (known) return Promise.resolve(known);
+    const since = epoch();
+    const shared = reads.get(id);
+    if (shared?.since === since) return shared.tenant;
+    const tenant = readTenant(id).finally(() => {
+      if (reads.get(id)?.tenant === tenant) reads.delete(id);
+    });
+    reads.set(id, { since, tenant });
     return tenant;
   }
 
