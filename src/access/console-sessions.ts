@@ -20,7 +20,7 @@ import {
 } from '../rules/caller.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
-import { ifProven, proven, provenRow, requireProven } from '../rules/proven-row.ts';
+import { ifProven, proven, provenRow, provenRows, requireProven } from '../rules/proven-row.ts';
 import { listed, rowOf } from '../rules/stored-resource.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import { consoleSessionOfId, consoleSessions } from '../store/queries/people.ts';
@@ -238,9 +238,8 @@ export async function consoleSessionsOf(
 ): Promise<readonly Row<'console_sessions'>[]> {
   const all = await store.select(consoleSessions({ tenant: tenant.id }));
   const now = clock.now();
-  return all
-    .flatMap((row) => ifProven(tenant, 'console_sessions', row) ?? [])
-    .filter((row) => !hasEnded(row, now));
+  const { rows } = provenRows(tenant, 'console_sessions', all);
+  return rows.filter((row) => !hasEnded(row, now));
 }
 
 export interface SessionOfPerson {

@@ -14,7 +14,6 @@ import type { StoredBytes } from '../reactors/calls/stored-bytes.ts';
 import type { AdmitLog } from '../reactors/calls/stored-logs.ts';
 import type { CodeEngine } from '../reactors/code/engine.ts';
 import type { VaultNames } from '../rules/host-names.ts';
-import type { ListTools } from '../rules/stored-resource.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import type { Enrichments } from '../tokens/enrichments/enrichments.ts';
 import type { TokenReading } from '../tokens/read.ts';
@@ -39,8 +38,7 @@ export interface ApiTools
   extends TokenReading,
     ServiceTools,
     ImportTools,
-    Pick<ReactorCalling, 'readPatch'>,
-    Pick<ListTools, 'quarantine'> {
+    Pick<ReactorCalling, 'readPatch'> {
   readonly random: Random;
   readonly tenants: Tenants;
   readonly vaultKeys: VaultKeys;

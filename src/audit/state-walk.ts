@@ -3,7 +3,7 @@
 import { parseInstant } from '../base/clock.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import { ifProven } from '../rules/proven-row.ts';
+import { isProven } from '../rules/proven-row.ts';
 import { type LogBlock, openBlock } from '../store/log-chain/block.ts';
 import type { PlacedEntry } from '../store/log-chain/entries.ts';
 import type { ReadOnlyStore } from '../store/open/read-only.ts';
@@ -190,9 +190,7 @@ export class StateWalk {
     const isDeleted = table === 'tenants' && row['deleted_at'] !== null;
     const standing = history?.standing() ?? [];
     const authentic =
-      !isDeleted &&
-      keyring !== undefined &&
-      ifProven({ keyring }, table, row as never) !== undefined;
+      !isDeleted && keyring !== undefined && isProven({ keyring }, table, row as never);
     if (history === undefined) {
       if (!authentic || changedAt(row) >= this.#horizon) {
         return { kind: 'inserted', message: 'was created, and no entry says so' };

@@ -12,8 +12,7 @@ import { alteredProxyEntry } from '../rules/anonymous-entries.ts';
 import type { Origin } from '../rules/caller.ts';
 import { hostLengthMax, keyInHost, type VaultNames } from '../rules/host-names.ts';
 import { openerOf } from '../rules/openings.ts';
-import { requireProven } from '../rules/proven-row.ts';
-import type { Quarantine } from '../rules/quarantine.ts';
+import { ifProven } from '../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
 import type { Unproven } from '../store/stored-row.ts';
@@ -68,8 +67,6 @@ export interface ProxyFinding {
   readonly tenants: Tenants;
   readonly clock: Clock;
   readonly names: VaultNames;
-  /** For proxies that were altered outside the vault. A call to one is also recorded in the tenant's log. */
-  readonly quarantine: Quarantine;
 }
 
 /** Changes on another server take effect within a second; half of it is for the read itself. */
@@ -85,7 +82,7 @@ const readsMax = 2;
  * by their SHA-256: the timing of a lookup reveals nothing about how much of a guess was right.
  */
 export function createProxyFinder(options: ProxyFinding): ProxyFinder {
-  const { store, tenants, clock, names, quarantine } = options;
+  const { store, tenants, clock, names } = options;
   const recent = new ExpiringMap<string, Proxy>({
     clock,
     ageMsMax: staleMsMax,
@@ -108,13 +105,13 @@ export function createProxyFinder(options: ProxyFinding): ProxyFinder {
       const stored = await rowAt(address);
       const tenant = stored && (await tenants.findForRequest(stored.tenant_id));
       if (stored === undefined || tenant === undefined) return undefined;
-      const row = quarantine.read(() => requireProven(tenant, 'proxies', stored));
+      const row = ifProven(tenant, 'proxies', stored);
       if (row && !addressesOf(row).includes(address) && readsLeft > 1) continue;
       // The operator may have revoked the tenant's name, or an older release may not have checked it.
       if (row?.host && address === hostAddress(row.host)) {
         if (!(await isGiven(store, tenant, row.host))) return undefined;
       }
-      const proxy = row && quarantine.read(() => openedProxy(tenant, row, address));
+      const proxy = row && tenant.quarantine.read(() => openedProxy(tenant, row, address));
       if (proxy) {
         recent.set(address, proxy, reading);
         return { proxy };

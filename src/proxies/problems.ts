@@ -3,7 +3,7 @@ import { day } from '../base/clock.ts';
 import { isIntegrityError } from '../base/errors.ts';
 import { readCertificate, summaryOfCertificate } from '../keys/client-certificate.ts';
 import { openerOf } from '../rules/openings.ts';
-import { ifProven } from '../rules/proven-row.ts';
+import { provenRows } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { ProblemCheck, TenantProblem } from '../rules/tenant-problems.ts';
 import { proxyPage } from '../store/queries/proxies.ts';
@@ -19,8 +19,7 @@ export const endingCertificates: ProblemCheck<{ readonly store: Store }> = {
     const limit = tenant.quotas.proxy_limit;
     const page = { tenant: tenant.id, ids: undefined, name: undefined, limit, after: undefined };
     const rows = await store.select(proxyPage({ ...page, skip: 0 }));
-    const proven = rows.flatMap((row) => ifProven(tenant, 'proxies', row) ?? []);
-    return proven.flatMap((row): readonly TenantProblem[] => {
+    return provenRows(tenant, 'proxies', rows).rows.flatMap((row): readonly TenantProblem[] => {
       const end = certificateEnd(tenant, row);
       if (end === undefined || end > now + daysBefore * day) return [];
       const hasEnded = end <= now;

@@ -44,7 +44,7 @@ type ProxyResource = NamedResource<'proxies', ProxyId> &
  * `validation_failed` for an application that cannot be used, or a host that the tenant was not given.
  */
 export function proxyResource(tools: ProxyWriting): ProxyResource {
-  const { store, clock, quarantine, random, names } = tools;
+  const { store, clock, random, names } = tools;
 
   function viewFor(caller: Caller, row: ProxyRow, body: ProxyBody): object {
     const { configuration } = body.definition;
@@ -55,7 +55,6 @@ export function proxyResource(tools: ProxyWriting): ProxyResource {
   return {
     store,
     clock,
-    quarantine,
     table: 'proxies',
     path: '/proxies',
     open: (caller, row) => openProxy(openerFor(caller, 'proxy:update'), row).reveal(),

@@ -6,7 +6,7 @@ import type { Operator } from '../rules/caller.ts';
 import { comparedName, flawOfHost, type VaultNames } from '../rules/host-names.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
-import { ifProven, type Keys, proven } from '../rules/proven-row.ts';
+import { type Guarded, ifProven, proven, provenRows } from '../rules/proven-row.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import { hostsOfTenant } from '../store/queries/tenant-hosts.ts';
 import type { Store } from '../store/store.ts';
@@ -25,7 +25,7 @@ export interface HostGiving extends HostReading {
 /** Whether the operator gave the name to the tenant; false for a row that the vault did not write. */
 export async function isGiven(
   store: Store,
-  tenant: Keys & Pick<Tenant, 'id'>,
+  tenant: Guarded & Pick<Tenant, 'id'>,
   host: string,
 ): Promise<boolean> {
   const row = await store.get('tenant_hosts', { host });
@@ -52,7 +52,7 @@ export async function hostsOf(
   tenant: Tenant,
 ): Promise<readonly Row<'tenant_hosts'>[]> {
   const rows = await store.select(hostsOfTenant(tenant.id));
-  return rows.flatMap((row) => ifProven(tenant, 'tenant_hosts', row) ?? []);
+  return provenRows(tenant, 'tenant_hosts', rows).rows;
 }
 
 /**

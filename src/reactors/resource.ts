@@ -56,7 +56,7 @@ type ReactorResource = NamedResource<'reactors', ReactorId> &
  * for code that cannot run; `validation_failed` for an application that cannot be used.
  */
 export function reactorResource(tools: ReactorWriting): ReactorResource {
-  const { store, clock, quarantine, random } = tools;
+  const { store, clock, random } = tools;
 
   const requireUsable = ({ tenant }: Caller, { code, runtime }: ReactorDefinition) =>
     requireRunnable(tools.code, tenant, { code, runtime, path: 'code', runtimePath: 'runtime' });
@@ -64,7 +64,6 @@ export function reactorResource(tools: ReactorWriting): ReactorResource {
   return {
     store,
     clock,
-    quarantine,
     table: 'reactors',
     path: '/reactors',
     open: (caller, row) => openReactor(openerFor(caller, 'reactor:update'), row).reveal(),

@@ -3,7 +3,7 @@
  * vault did not write.
  */
 
-import { integrityError, invalid, isIntegrityError } from '../base/errors.ts';
+import { type AlteredRow, integrityError, invalid, isIntegrityError } from '../base/errors.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { proveRow, rowProven } from '../keys/row-proof.ts';
 import type { ExplainedName, ProvenTable } from '../store/row-states.ts';
@@ -11,10 +11,16 @@ import type { Store } from '../store/store.ts';
 import { type RowFromStore, type Unproven, unverifiedColumns } from '../store/stored-row.ts';
 import { type AnyRow, type Key, type Row, shapes } from '../store/tables.ts';
 import { type BoundTable, nameOf, requireBound } from './bound-row.ts';
+import type { Quarantine } from './quarantine.ts';
 
 /** Any object with the keys of a tenant. */
 export interface Keys {
   readonly keyring: Keyring;
+}
+
+/** A tenant: what was altered of it is set aside in one place, whoever reads it. */
+export interface Guarded extends Keys {
+  readonly quarantine: Quarantine;
 }
 
 /**
@@ -63,16 +69,50 @@ export async function provenRow<T extends ProvenTable>(
   return row && requireProven(keys, table, row as RowFromStore<T>);
 }
 
-/** The same as {@link requireProven}; `undefined` where it throws. */
+/** The row, as the vault wrote it. One that was altered is `undefined`, and is reported. */
 export function ifProven<T extends ExplainedName>(
-  keys: Keys,
+  tenant: Guarded,
   table: T,
   row: RowFromStore<T>,
 ): Row<T> | undefined {
+  return tenant.quarantine.read(() => requireProven(tenant, table, row));
+}
+
+export interface ProvenRows<T extends ExplainedName> {
+  readonly rows: readonly Row<T>[];
+  readonly altered: readonly AlteredRow[];
+}
+
+/** The rows that are as the vault wrote them, in their order, and the names of the others, which are reported. */
+export function provenRows<T extends ExplainedName>(
+  tenant: Guarded,
+  table: T,
+  found: readonly RowFromStore<T>[],
+): ProvenRows<T> {
+  const rows: Row<T>[] = [];
+  const altered: AlteredRow[] = [];
+  for (const one of found) {
+    const row = ifProven(tenant, table, one);
+    if (row === undefined) altered.push(nameOf(table, one));
+    else rows.push(row);
+  }
+  return { rows, altered };
+}
+
+/**
+ * False for a row that was altered, without an alert: for those who compare rows with the log, or raise their own. A
+ * test lists them.
+ */
+export function isProven<T extends ExplainedName>(
+  keys: Keys,
+  table: T,
+  row: RowFromStore<T>,
+): boolean {
   try {
-    return requireProven(keys, table, row);
+    requireProven(keys, table, row);
+    return true;
   } catch (error) {
-    if (isIntegrityError(error)) return undefined;
+    if (isIntegrityError(error)) return false;
     throw error;
   }
 }

@@ -1,29 +1,17 @@
 /** Quarantine of rows that were altered outside the vault: each is reported, and none stops other work. */
-import { type AlteredRow, isIntegrityError, type VaultError } from '../base/errors.ts';
-import type { ExplainedName } from '../store/row-states.ts';
-import type { RowFromStore } from '../store/stored-row.ts';
-import type { Row } from '../store/tables.ts';
-import { nameOf } from './bound-row.ts';
-import { type Keys, requireProven } from './proven-row.ts';
+import type { Clock } from '../base/clock.ts';
+import { isIntegrityError, type VaultError } from '../base/errors.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import type { Metrics } from '../base/telemetry/metrics.ts';
+import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 
 export interface Quarantine {
   /** Returns the result of `open`; `undefined` for an altered row, which is reported. @throws any other failure. */
   read<T>(open: () => T): T | undefined;
   /** The same for a row that has to be read first. */
   fetch<T>(open: () => Promise<T>): Promise<T | undefined>;
-  /** The rows that are as the vault wrote them, in their order, and the names of the others, which are reported. */
-  proven<T extends ExplainedName>(
-    keys: Keys,
-    table: T,
-    rows: readonly RowFromStore<T>[],
-  ): ProvenRows<T>;
   /** Reports a row that the vault cannot have written, although it opened. */
   report(damage: VaultError): void;
-}
-
-export interface ProvenRows<T extends ExplainedName> {
-  readonly rows: readonly Row<T>[];
-  readonly altered: readonly AlteredRow[];
 }
 
 /** @param report raises the alert. It does not throw. */
@@ -34,16 +22,14 @@ export function createQuarantine(report: (damage: VaultError) => void): Quaranti
     return undefined;
   }
 
-  function read<T>(open: () => T): T | undefined {
-    try {
-      return open();
-    } catch (error) {
-      return setAside(error);
-    }
-  }
-
   return {
-    read,
+    read: (open) => {
+      try {
+        return open();
+      } catch (error) {
+        return setAside(error);
+      }
+    },
     fetch: async (open) => {
       try {
         return await open();
@@ -51,16 +37,27 @@ export function createQuarantine(report: (damage: VaultError) => void): Quaranti
         return setAside(error);
       }
     },
-    proven: <T extends ExplainedName>(keys: Keys, table: T, found: readonly RowFromStore<T>[]) => {
-      const rows: Row<T>[] = [];
-      const altered: AlteredRow[] = [];
-      for (const one of found) {
-        const row = read(() => requireProven(keys, table, one));
-        if (row === undefined) altered.push(nameOf(table, one));
-        else rows.push(row);
-      }
-      return { rows, altered };
-    },
     report,
   };
 }
+
+export interface AlertTools {
+  readonly metrics: Pick<Metrics, 'count'>;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** That of a thread. Its one alert counts each row that was set aside, and warns of them once a minute. */
+export function alertingQuarantine({ metrics, ...logging }: AlertTools): Quarantine {
+  const warn = createRareWarning(
+    'rows that were altered outside the vault are neither shown nor used; "strongroom logs verify --state" names them',
+    logging,
+  );
+  return createQuarantine(() => {
+    metrics.count('integrity_failures');
+    warn(1);
+  });
+}
+
+/** For commands, which end with the failure of what they cannot do without. */
+export const silentQuarantine = createQuarantine(() => undefined);

@@ -25,8 +25,7 @@ import type { Caller } from './caller.ts';
 import { alteredEntries, entryOf } from './log-entries.ts';
 import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
 import type { Decide, Refused } from './operation.ts';
-import { ifProven, requireProven } from './proven-row.ts';
-import type { Quarantine } from './quarantine.ts';
+import { ifProven, provenRows, requireProven } from './proven-row.ts';
 import type { Reply } from './reply.ts';
 import type { Tenant } from './tenant.ts';
 
@@ -194,8 +193,6 @@ export function remove<T extends ResourceTable>(
 /** What every list needs. */
 export interface ListTools {
   readonly clock: Clock;
-  /** For each row that was altered outside the vault. */
-  readonly quarantine: Quarantine;
 }
 
 export interface ListedRows<T extends ShownTable> {
@@ -214,13 +211,15 @@ type ListEntries = readonly [LogEntry, ...LogEntry[]];
  * was altered: one row never hides the others.
  */
 export async function listed<T extends ShownTable>(
-  { clock, quarantine }: ListTools,
+  { clock }: ListTools,
   caller: Caller,
   { table, found, show }: ListedRows<T>,
 ): Promise<{ readonly data: readonly object[]; readonly entries: ListEntries }> {
   const { tenant } = caller;
-  const { rows, altered } = quarantine.proven(tenant, table, found);
-  const shown = await Promise.all(rows.map((row) => quarantine.fetch(async () => show(row))));
+  const { rows, altered } = provenRows(tenant, table, found);
+  const shown = await Promise.all(
+    rows.map((row) => tenant.quarantine.fetch(async () => show(row))),
+  );
   const unshown = rows.filter((_, at) => shown[at] === undefined);
   const now = clock.now();
   const { entity } = explainedTables[table] as { readonly entity: NounOf<ShownTable> };

@@ -5,6 +5,7 @@ import type { Keyring } from '../keys/keyring.ts';
 import type { Change } from '../store/change.ts';
 import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
+import type { Quarantine } from './quarantine.ts';
 import type { Quotas, Settings } from './settings.ts';
 
 export type TenantType = 'test' | 'production';
@@ -17,6 +18,8 @@ export interface Tenant {
   readonly settings: Settings;
   readonly quotas: Quotas;
   readonly keyring: Keyring;
+  /** For its rows that were altered outside the vault. */
+  readonly quarantine: Quarantine;
 }
 
 /** The keys of a tenant, and the id to which all that they seal is bound. */

@@ -10,7 +10,6 @@ import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 import { createForward } from '../outbound/forward.ts';
 import { createLeases } from '../queue/leases.ts';
 import { createSlots } from '../queue/slots.ts';
-import { createQuarantine } from '../rules/quarantine.ts';
 import { type Deliverer, startDeliverer } from '../webhooks/deliveries/deliverer.ts';
 import { createMessages } from '../webhooks/deliveries/message.ts';
 import { createNames } from '../webhooks/deliveries/names.ts';
@@ -39,7 +38,7 @@ const limits = {
 };
 
 export interface DeliveringTools
-  extends Pick<Process, 'store' | 'tenants' | 'clock' | 'random' | 'log'> {
+  extends Pick<Process, 'store' | 'tenants' | 'clock' | 'random' | 'log' | 'quarantine'> {
   readonly vaultKeys: VaultKeys;
   readonly metrics: Pick<Metrics, 'count' | 'delivery'>;
   /** The name of this server in leases, made at its start. */
@@ -52,16 +51,8 @@ export function createDelivering(
   tools: DeliveringTools,
   config: Pick<Config, 'outbound' | 'headerPrefixes'>,
 ): Deliverer {
-  const { store, clock, random, metrics, log, version, holder } = tools;
+  const { store, clock, random, metrics, log, version, holder, quarantine } = tools;
   const { headerPrefixes } = config;
-  const warnOfAltered = createRareWarning(
-    'rows of events or deliveries were altered outside the vault; what they stand for is not sent',
-    { log, clock },
-  );
-  const quarantine = createQuarantine(() => {
-    metrics.count('integrity_failures');
-    warnOfAltered(1);
-  });
   const warn = createRareWarning('events were not delivered yet; they are tried again', {
     log,
     clock,
@@ -71,7 +62,7 @@ export function createDelivering(
     ...tools,
     leases: createLeases({ name: 'deliveries', store, clock, holder, quarantine }),
     newDeliveryId: createTimedUuids(random),
-    webhooks: createWebhooks({ store, clock, quarantine }),
+    webhooks: createWebhooks({ store, clock }),
     withNames: createNames({ store, clock }),
     forward: createForward({ ...config.outbound, vaultName: tools.vaultKeys.name }, limits),
     messages: createMessages({ pairs, clock, headerPrefixes, version }),
@@ -79,7 +70,6 @@ export function createDelivering(
     recent: createRecentEnvelopes(clock),
     slots: createSlots({ allMax: attemptsOfAllMax, tenantMax: attemptsOfTenantMax }),
     onAttempt: (webhook, outcome) => metrics.delivery({ webhook, outcome }),
-    quarantine,
     onFailure: (error) => {
       metrics.count('delivery_failures');
       log.debug('events were not delivered', { reason: reasonOf(error) });

@@ -16,7 +16,6 @@ import { createOutbound } from '../outbound/call.ts';
 import { createForward } from '../outbound/forward.ts';
 import { createTrust } from '../outbound/trust.ts';
 import { createLeases } from '../queue/leases.ts';
-import { createQuarantine } from '../rules/quarantine.ts';
 import type { ChainedEntry } from '../store/log-chain/entries.ts';
 import type { Config } from './config/config.ts';
 import type { Vault } from './open-vault.ts';
@@ -81,8 +80,7 @@ function pushing(place: PushedPlace, config: Config, { metrics, log, clock }: Ou
     take: (entries: readonly ChainedEntry[]) => push?.take(entries),
     failingSince: () => push?.failingSince(),
     open: (vault: Vault) => {
-      const { store, random, tenants } = vault;
-      const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
+      const { store, random, tenants, quarantine } = vault;
       const holder = newUuid(random);
       push = startLogPush({
         ...{ store, clock, tenants },

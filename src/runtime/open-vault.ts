@@ -1,7 +1,12 @@
 /** Opening a vault, for the server and for commands: the store, the root key and the tenants. */
+
 import { dirname, resolve } from 'node:path';
 import { requireLivingKeys } from '../access/key-rotations/living-keys.ts';
-import { hasNoRootKey, openVaultKeys } from '../access/keyrings/open-vault-keys.ts';
+import {
+  hasNoRootKey,
+  openVaultKeys,
+  type RootKeyProof,
+} from '../access/keyrings/open-vault-keys.ts';
 import { vaultKeysIn } from '../access/keyrings/vault-key-rows.ts';
 import type { ProcessVaultKeys, VaultKeys } from '../access/keyrings/vault-keys.ts';
 import { underStorageQuotas } from '../access/tenants/storage-quotas.ts';
@@ -14,6 +19,7 @@ import { pooledRandom, type Random } from '../base/random.ts';
 import { RootKeyError, type SharedKeys } from '../keys/root/root-key.ts';
 import { newVaultText, shamirName } from '../keys/root/shamir.ts';
 import { openRootKeys, type RootKeys } from '../keys/root/sources.ts';
+import { type Quarantine, silentQuarantine } from '../rules/quarantine.ts';
 import type { Tenants } from '../rules/tenant.ts';
 import { attachStore, openStore } from '../store/open/open.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
@@ -32,16 +38,23 @@ export interface Vault {
   /** The same store with more commit steps, for requests. */
   readonly storeWith: StoreWith;
   readonly tenants: Tenants;
+  /** That of the tenants, for rows that are read without one. */
+  readonly quarantine: Quarantine;
   readonly roots: RootKeys;
   readonly vaultKeys: ProcessVaultKeys;
   readonly clock: Clock;
   readonly random: Random;
   /** Notes of all threads of the process, in the thread that opened the vault. */
   readonly ownNotes: OwnNotes;
+  /** `altered` where a tenant has proven the root key in place of the row for that. */
+  readonly rootKeyProof: RootKeyProof;
   close(): Promise<void>;
 }
 
-type VaultParts = Pick<Vault, 'store' | 'storeWith' | 'tenants' | 'clock' | 'random'>;
+type VaultParts = Pick<
+  Vault,
+  'store' | 'storeWith' | 'tenants' | 'quarantine' | 'clock' | 'random'
+>;
 
 /** On another thread, without a root key. */
 export interface AttachedVault extends VaultParts, Pick<Vault, 'close'> {
@@ -52,8 +65,8 @@ export interface VaultOptions extends Pick<StoreOptions, 'onCommitted' | 'onGrou
   readonly clock?: Clock;
   /** Opens the store, a parameter like the clock; {@link openStore} unless given. */
   readonly openStore?: typeof openStore;
-  /** The row that proves the root key was altered outside the vault; a tenant has proven it. */
-  readonly onAlteredCheck?: () => void;
+  /** For altered rows; {@link silentQuarantine} unless given. */
+  readonly quarantine?: Quarantine;
   /** Keys of the source `shamir`; those of the server with the same data directory unless given. */
   readonly sharedKeys?: SharedKeys;
 }
@@ -62,6 +75,7 @@ export interface AttachedVaultOptions
   extends Pick<AttachOptions, 'epochs' | 'threads' | 'owner' | 'onCommitted' | 'onGroup'> {
   readonly vaultKeys: VaultKeys;
   readonly clock: Clock;
+  readonly quarantine: Quarantine;
   /** Called with each note of a grown log that the thread has stored. */
   readonly onNoted: ProvingTools['onNoted'];
 }
@@ -69,19 +83,25 @@ export interface AttachedVaultOptions
 /** The vault on another thread of the process that opened it, has proved its root key, and keeps it. */
 export async function attachVault(
   { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
-  { vaultKeys, clock, onNoted, ...attaching }: AttachedVaultOptions,
+  { vaultKeys, clock, quarantine, onNoted, ...attaching }: AttachedVaultOptions,
 ): Promise<AttachedVault> {
   const random = pooledRandom();
   const newStreamId = () => newUuid(random);
   const store = await attachStore({ ...attaching, databaseUrl, dataDir, newStreamId, clock });
-  const tenants = createTenants({ store, vaultKeys, clock, random });
-  return { ...vaultOf({ store, tenants, clock, random, onNoted }), vaultKeys };
+  const tenants = createTenants({ store, vaultKeys, clock, random, quarantine });
+  return { ...vaultOf({ store, tenants, quarantine, clock, random, onNoted }), vaultKeys };
 }
 
 /** Opens the store and proves that the root key belongs to it, before anything is changed. */
 export async function openVault(
   config: Config,
-  { clock = systemClock, onCommitted, onGroup, onAlteredCheck, ...opening }: VaultOptions = {},
+  {
+    clock = systemClock,
+    onCommitted,
+    onGroup,
+    quarantine = silentQuarantine,
+    ...opening
+  }: VaultOptions = {},
 ): Promise<Vault> {
   const random = pooledRandom();
   const open = opening.openStore ?? openStore;
@@ -100,16 +120,15 @@ export async function openVault(
       sharedKeys,
     });
     const opened = roots;
-    const { vaultKeys, proof } = await openVaultKeys({ store, roots, clock, random });
-    if (proof === 'altered') onAlteredCheck?.();
-    const tenants = createTenants({ store, vaultKeys, clock, random });
+    const { vaultKeys, proof: rootKeyProof } = await openVaultKeys({ store, roots, clock, random });
+    const tenants = createTenants({ store, vaultKeys, clock, random, quarantine });
     const ownNotes = createOwnNotes();
-    const vault = vaultOf({ store, tenants, clock, random, onNoted: ownNotes.add });
+    const vault = vaultOf({ store, tenants, quarantine, clock, random, onNoted: ownNotes.add });
     const close = async () => {
       opened.close();
       await vault.close();
     };
-    return { ...vault, roots, vaultKeys, ownNotes, close };
+    return { ...vault, roots, vaultKeys, ownNotes, rootKeyProof, close };
   } catch (error) {
     roots?.close();
     await store.close();
@@ -169,11 +188,12 @@ function storeOptionsOf(
 function vaultOf({
   store,
   tenants,
+  quarantine,
   clock,
   random,
   onNoted,
-}: Pick<VaultParts, 'store' | 'tenants' | 'clock' | 'random'> &
-  Pick<ProvingTools, 'onNoted'>): VaultParts & Pick<Vault, 'close'> {
+}: Omit<VaultParts, 'storeWith'> & Pick<ProvingTools, 'onNoted'>): VaultParts &
+  Pick<Vault, 'close'> {
   const subscriptions = createSubscriptions({ store, tenants, clock });
   const storeWith = storeWithSteps(store, {
     deriveEvents: derivingEvents({ tenants, subscriptions, random }),
@@ -182,7 +202,7 @@ function vaultOf({
     limitStorage: underStorageQuotas({ store, tenants, clock }),
   });
   const close = () => store.close();
-  return { store: storeWith({}), storeWith, tenants, clock, random, close };
+  return { store: storeWith({}), storeWith, tenants, quarantine, clock, random, close };
 }
 
 /**

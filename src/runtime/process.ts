@@ -43,6 +43,7 @@ import {
   type ProcessBudget,
   processBudget,
 } from '../reactors/sandbox/process-budget.ts';
+import { alertingQuarantine } from '../rules/quarantine.ts';
 import { freeBytesFloor } from '../store/sqlite/free-space.ts';
 import type { Store } from '../store/store.ts';
 import { createBacklog, type WaitingDeliveries } from '../webhooks/deliveries/backlog.ts';
@@ -115,12 +116,14 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
   // Most of both is waiting for other processes.
   const isolating = findCodeIsolation(config.reactors, options.findIsolation);
   isolating.catch(() => undefined);
+  const quarantine = alertingQuarantine({ ...telemetry, clock });
   const opened = await openVault(config, {
     ...options,
+    quarantine,
     onCommitted,
     onGroup: metrics.group,
-    onAlteredCheck: () => alertOfAlteredCheck(telemetry),
   });
+  if (opened.rootKeyProof === 'altered') alertOfAlteredCheck(telemetry);
   const sink = openSink(config, { ...opened, ...telemetry });
   const refusals = createRefusals({ store: opened.store, clock, log });
   const activity = createActivityCounter(clock);

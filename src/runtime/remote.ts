@@ -11,6 +11,7 @@ import type { Log, LogFields } from '../base/telemetry/log.ts';
 import { createThreadMetrics, type ThreadMetrics } from '../base/telemetry/thread-metrics.ts';
 import type { ThreadRpc } from '../base/thread-rpc.ts';
 import { processBudget } from '../reactors/sandbox/process-budget.ts';
+import { alertingQuarantine } from '../rules/quarantine.ts';
 import type { ChainedEntry } from '../store/log-chain/entries.ts';
 import type { StoreWith } from './commit-steps.ts';
 import type { ProcessCalls, ThreadData } from './messages.ts';
@@ -32,9 +33,12 @@ export interface Remote extends RequestWorkerTools {
 export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Remote> {
   const { config } = data;
   const { counts, ...counted } = createThreadMetrics();
+  const clock = data.clock ? new SharedClock(data.clock) : systemClock;
+  const log = remoteLog(rpc);
+  const quarantine = alertingQuarantine({ metrics: counted, log, clock });
   const vault = await attachVault(config, {
     vaultKeys: remoteVaultKeys(rpc, data.vaultName),
-    clock: data.clock ? new SharedClock(data.clock) : systemClock,
+    ...{ clock, quarantine },
     epochs: createEpochs(data.epochs),
     threads: config.threads,
     onGroup: counted.group,
@@ -57,7 +61,6 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
     if (insert?.checkpoints) rpc.notify('takeCheckpoints', insert.checkpoints);
   });
   counted.watchStore(vault.store.state);
-  const log = remoteLog(rpc);
   const countRefusals = countingRefusals((refused) => rpc.call('logRefusals', refused));
   const activity = createActivityCounter(vault.clock);
   const sendActivity = () => {

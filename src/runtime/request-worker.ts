@@ -44,7 +44,6 @@ import { createMasking } from '../proxies/transforms/masking.ts';
 import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
 import { createAdmitLog } from '../reactors/calls/stored-logs.ts';
 import { openCode } from '../reactors/code/engine.ts';
-import { createQuarantine } from '../rules/quarantine.ts';
 import { openEnrichments } from '../tokens/enrichments/enrichments.ts';
 import type { Config, Reloadable } from './config/config.ts';
 import { wrongVariable } from './config/problems.ts';
@@ -90,6 +89,7 @@ export interface RequestWorkerTools
     | 'isolation'
     | 'processes'
     | 'activity'
+    | 'quarantine'
   > {
   readonly vaultKeys: VaultKeys;
   readonly metrics: Metrics;
@@ -186,15 +186,13 @@ export async function createRequestWorker(
   );
   const [headerPrefix = 'SVC'] = config.headerPrefixes;
   const { names } = config;
-  const quarantine = createQuarantine(() => metrics.count('integrity_failures'));
-  const proxies = createProxyFinder({ ...process, names, quarantine });
+  const proxies = createProxyFinder({ ...process, names });
   const browserFiles = createBrowserFiles();
   const { sections, open } = createApi({
     ...tools,
     enrichments,
     proxies,
     names,
-    quarantine,
     allowedHosts: config.outbound.allow,
     showsMetrics: config.showsMetrics,
     headerPrefix,

@@ -10,7 +10,6 @@ import { createPause } from '../base/pauses.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
 import { openBound, resealBound, sealBound } from '../rules/bound-row.ts';
 import type { Resealer } from '../rules/openings.ts';
-import type { Quarantine } from '../rules/quarantine.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Resealing } from '../store/amendments.ts';
 import type { Change } from '../store/change.ts';
@@ -27,7 +26,6 @@ import { containersOfIntent, dataForToken, refingerprinted } from './intents/row
 export interface TokenResealing {
   readonly store: Pick<Store, 'select'>;
   readonly tenant: Tenant;
-  readonly quarantine: Quarantine;
   /** Set where another token stands for the value to deduplication. */
   readonly withoutTarget?: true | undefined;
 }
@@ -42,7 +40,7 @@ export interface ResealedTokens {
  * active keys already is not computed or written again.
  */
 export async function resealTokens(
-  { store, tenant, quarantine, withoutTarget }: TokenResealing,
+  { store, tenant, withoutTarget }: TokenResealing,
   resealer: Resealer,
   rows: readonly Row<'tokens'>[],
 ): Promise<ResealedTokens> {
@@ -53,7 +51,7 @@ export async function resealTokens(
   const pause = createPause();
   for (const row of rows) {
     await pause();
-    quarantine.read(() => {
+    tenant.quarantine.read(() => {
       const renewed = renewedToken({ tenant, withoutTarget }, resealer, row);
       again[renewed.update].push({ ...renewed.row, was_version: row.version });
       if (renewed.terms) {
@@ -126,7 +124,7 @@ function updateOf(before: Row<'tokens'>, { fingerprint }: Row<'tokens'>): RowUpd
 
 /** The intents in their next version. */
 export async function resealIntents(
-  { tenant, quarantine }: TokenResealing,
+  { tenant }: TokenResealing,
   resealer: Resealer,
   rows: readonly Row<'token_intents'>[],
 ): Promise<ResealedTokens> {
@@ -134,7 +132,7 @@ export async function resealIntents(
   const pause = createPause();
   for (const row of rows) {
     await pause();
-    quarantine.read(() => {
+    tenant.quarantine.read(() => {
       const again = outdatedDigests(tenant, row).fingerprint
         ? renewedIntent(tenant, resealer, row)
         : sealedAgain(resealer, row);

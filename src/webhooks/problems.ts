@@ -1,5 +1,5 @@
 /** Webhooks that get nothing, and deliveries that failed. */
-import { ifProven } from '../rules/proven-row.ts';
+import { provenRows } from '../rules/proven-row.ts';
 import type { ProblemCheck, TenantProblem } from '../rules/tenant-problems.ts';
 import { allWebhooks, deliveryPage } from '../store/event-queries/webhooks.ts';
 import type { Store } from '../store/store.ts';
@@ -11,7 +11,7 @@ export const failingWebhooks: ProblemCheck<{ readonly store: Store }> = {
   permission: 'webhook:read',
   find: async ({ store }, tenant) => {
     const rows = await store.select(allWebhooks(tenant.id));
-    const proven = rows.flatMap((row) => ifProven(tenant, 'webhooks', row) ?? []);
+    const { rows: proven } = provenRows(tenant, 'webhooks', rows);
     const found: TenantProblem[] = [];
     for (const { webhook_id: webhook, name, status } of proven) {
       const about = { entity_type: 'webhook', entity_id: webhook };

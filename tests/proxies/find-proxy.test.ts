@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { createProxyFinder, type FoundProxy } from '../../src/proxies/find.ts';
-import { createQuarantine } from '../../src/rules/quarantine.ts';
 import { notOnCitus } from '../support/citus-cluster.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
+import { guarded } from '../support/guarded.ts';
 import { createProxy, sendProxy } from '../support/proxies.ts';
 import { publicEnvironment } from '../support/proxy-calls.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
@@ -19,8 +19,8 @@ const laterMs = 1001;
 const finderOf = ({ running }: TestVault, onAltered = () => {}) =>
   createProxyFinder({
     ...running.vault,
+    tenants: guarded(running.vault.tenants, onAltered),
     names: { own: [], proxyDomain: undefined },
-    quarantine: createQuarantine(onAltered),
   });
 
 const proxyIn = (found: FoundProxy | undefined) => {

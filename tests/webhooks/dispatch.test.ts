@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instantAfter, minute } from '../../src/base/clock.ts';
 import { createTimedUuids } from '../../src/base/ids.ts';
-import { createQuarantine } from '../../src/rules/quarantine.ts';
 import { deliveriesMax, dispatch } from '../../src/webhooks/deliveries/dispatch.ts';
 import { createWebhooks } from '../../src/webhooks/deliveries/webhooks-of.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { guarded } from '../support/guarded.ts';
 import { addWebhook } from '../support/receivers.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -28,11 +28,10 @@ onBothEngines('one transaction', (engine) => {
     }
     const eventsMax = deliveriesMax / count;
     for (let made = 0; made <= eventsMax; made++) await tenant.token({ type: 'token', data: made });
-    const keys = await tenants.find(tenant.id);
+    const keys = await guarded(tenants, assert.fail).find(tenant.id);
     assert.ok(keys);
-    const quarantine = createQuarantine(assert.fail);
-    const webhooks = createWebhooks({ store, clock, quarantine });
-    const tools = { store, clock, webhooks, newDeliveryId: createTimedUuids(random), quarantine };
+    const webhooks = createWebhooks({ store, clock });
+    const tools = { store, clock, webhooks, newDeliveryId: createTimedUuids(random) };
     const first = await dispatch(tools, keys);
     assert.deepEqual([first.events, first.hasMore], [eventsMax, true]);
     assert.equal((await tenant.rows('deliveries')).length, deliveriesMax);

@@ -6,7 +6,6 @@ import { instantAfter, minute, parseInstant } from '../../src/base/clock.ts';
 import { createForward } from '../../src/outbound/forward.ts';
 import { failurePauses } from '../../src/queue/lanes.ts';
 import { createSlots } from '../../src/queue/slots.ts';
-import { createQuarantine } from '../../src/rules/quarantine.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createNames } from '../../src/webhooks/deliveries/names.ts';
 import { createRecentEnvelopes } from '../../src/webhooks/deliveries/prepare.ts';
@@ -14,6 +13,7 @@ import { createReceiver } from '../../src/webhooks/deliveries/receiver.ts';
 import { createSettlements } from '../../src/webhooks/deliveries/settlements.ts';
 import { createWebhooks } from '../../src/webhooks/deliveries/webhooks-of.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { guarded } from '../support/guarded.ts';
 import { addWebhook, allowing, startReceiver } from '../support/receivers.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -46,7 +46,8 @@ onBothEngines('a webhook', (engine) => {
     const idle = Promise.withResolvers<void>();
     const tools = {
       ...{ ...process, store: { ...store, get } },
-      webhooks: createWebhooks({ store, clock, quarantine: createQuarantine(assert.fail) }),
+      tenants: guarded(process.tenants, assert.fail),
+      webhooks: createWebhooks({ store, clock }),
       withNames: createNames({ store, clock }),
       recent: createRecentEnvelopes(clock),
       forward: createForward({
@@ -64,7 +65,6 @@ onBothEngines('a webhook', (engine) => {
       recordDelivery: createSettlements({ store, pause: () => Promise.resolve() }),
       slots: createSlots({ allMax: tests, tenantMax: tests }),
       isHeld: () => true,
-      quarantine: createQuarantine(assert.fail),
       onAttempt: () => undefined,
       onRetry: () => undefined,
       onFailure: () => {

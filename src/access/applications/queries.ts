@@ -1,7 +1,7 @@
 /** Queries of stored applications and their keys, always within one tenant. */
 import { VaultError } from '../../base/errors.ts';
 import { type ApplicationId, type KeyId, parseUuid, type TenantId } from '../../base/ids.ts';
-import { ifProven, requireProven } from '../../rules/proven-row.ts';
+import { provenRows, requireProven } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { applicationKeys, applicationsOf, keyWithId } from '../../store/queries/applications.ts';
 import type { Store } from '../../store/store.ts';
@@ -99,9 +99,8 @@ export async function applicationWithKey(
 ): Promise<ApplicationId> {
   const key = await unprovenKey(store, tenant.id, id);
   const applications = await store.select(applicationsOf(tenant.id));
-  const owner = applications
-    .flatMap((row) => ifProven(tenant, 'applications', row) ?? [])
-    .find((row) => keyIdsOf(row).includes(key.key_id));
+  const { rows } = provenRows(tenant, 'applications', applications);
+  const owner = rows.find((row) => keyIdsOf(row).includes(key.key_id));
   return (owner ?? requireProven(tenant, 'api_keys', key)).application_id;
 }
 

@@ -9,7 +9,7 @@ import type { Decide } from '../../rules/operation.ts';
 import { parseOrigins } from '../../rules/page-origins.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
 import type { Access } from '../../rules/policy.ts';
-import { proven } from '../../rules/proven-row.ts';
+import { proven, provenRows } from '../../rules/proven-row.ts';
 import {
   type CreatedResource,
   type ListTools,
@@ -186,7 +186,7 @@ export function listApplications(
   caller: Caller,
   query: ApplicationQuery,
 ): Decide {
-  const { store, clock, quarantine } = tools;
+  const { store, clock } = tools;
   const { tenant } = caller;
   const ids = query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []);
   const filter = { tenant: tenant.id, ids, kinds: query.type };
@@ -195,7 +195,7 @@ export function listApplications(
     const { rows: found, pagination } = await readPage(store);
     const onPage = found.map(({ application_id }) => application_id);
     const keys = await keysOf(store, tenant.id, onPage);
-    const { rows: proven, altered } = quarantine.proven(tenant, 'api_keys', keys);
+    const { rows: proven, altered } = provenRows(tenant, 'api_keys', keys);
     const { data, entries } = await listed(tools, caller, {
       table: 'applications',
       found,

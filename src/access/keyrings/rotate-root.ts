@@ -9,7 +9,7 @@ import { shamirName } from '../../keys/root/shamir.ts';
 import { isLocal, type RootKeys } from '../../keys/root/sources.ts';
 import { readStored } from '../../keys/root/wrapped.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
-import { ifProven, proven } from '../../rules/proven-row.ts';
+import { isProven, proven } from '../../rules/proven-row.ts';
 import type { Tenants } from '../../rules/tenant.ts';
 import { awayForGood } from '../../store/outgoing-copy.ts';
 import { tenantsAfter } from '../../store/queries/tenants.ts';
@@ -333,8 +333,8 @@ async function livingAgain(
   try {
     // The row holds the keys that verify it. The root key verifies those.
     const keyring = await tenants.keyringOf(unverifiedColumns(found));
-    const row = ifProven({ keyring }, 'tenants', found);
-    if (row === undefined) return 'altered' as const;
+    if (!isProven({ keyring }, 'tenants', found)) return 'altered' as const;
+    const row = unverifiedColumns(found);
     const { bytes } = await vaultKeys.sealKeyring({ tenant, keyring });
     const { proof: _proof, ...columns } = row;
     const version = row.version + 1;

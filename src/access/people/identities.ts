@@ -9,7 +9,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { RefusedPerson } from '../../rules/anonymous-entries.ts';
 import { type Fact, systemEntry } from '../../rules/log-entries.ts';
 import { perform } from '../../rules/operation.ts';
-import { ifProven, proven, provenRow } from '../../rules/proven-row.ts';
+import { proven, provenRow, provenRows } from '../../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { type LogEntry, noSource } from '../../store/log-chain/entries.ts';
 import { consoleSessions } from '../../store/queries/people.ts';
@@ -252,7 +252,7 @@ async function endSessions(
   // A request of a session may renew it meanwhile.
   for (let attempts = 0; attempts < attemptsMax; attempts++) {
     const found = await store.select(consoleSessions(of));
-    const all = found.flatMap((row) => ifProven(tenant, 'console_sessions', row) ?? []);
+    const { rows: all } = provenRows(tenant, 'console_sessions', found);
     // The notice has whole seconds.
     const ended = all.filter(({ created_at }) => created_at < at + second);
     const by = { tenant, person, now: clock.now() };

@@ -9,7 +9,7 @@ import type { Actor } from '../../rules/caller.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { type Permission, permissionAllowed, permissions } from '../../rules/permissions.ts';
-import { ifProven, proven, requireProven } from '../../rules/proven-row.ts';
+import { ifProven, proven, provenRows, requireProven } from '../../rules/proven-row.ts';
 import { rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
@@ -104,9 +104,9 @@ export function createAdministratorLink(tools: PeopleWriting, operator: Actor): 
     const people = await store.select(allPeople(tenant.id));
     // At the identity provider, people may choose their name.
     const foreign = await peopleOfProvider(store, tenant);
-    const known = people
-      .map((row) => ifProven(tenant, 'people', row))
-      .find((row) => row?.name === administratorName && !foreign.has(row.person_id));
+    const known = provenRows(tenant, 'people', people).rows.find(
+      (row) => row.name === administratorName && !foreign.has(row.person_id),
+    );
     const person = known
       ? { id: known.person_id, newName: null }
       : { id: newUuid<PersonId>(random), newName: administratorName };
@@ -243,9 +243,8 @@ async function administratorRoles(
   { now, random }: { readonly now: Instant; readonly random: Random },
 ): Promise<{ readonly roles: readonly ApplicationId[]; readonly made?: Row<'applications'> }> {
   const found = await store.select(applicationsOf(tenant.id));
-  const applications = found
-    .flatMap((row) => ifProven(tenant, 'applications', row) ?? [])
-    .sort((one, other) => one.created_at - other.created_at);
+  const { rows } = provenRows(tenant, 'applications', found);
+  const applications = rows.toSorted((one, other) => one.created_at - other.created_at);
   const management = applications.find(({ type }) => type === 'management');
   const console = applications.find(
     ({ name, type }) => type === 'private' && name === consoleApplicationName,

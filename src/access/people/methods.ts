@@ -9,7 +9,7 @@ import { encodeParts } from '../../keys/parts.ts';
 import type { Actor, Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { ifProven, proven } from '../../rules/proven-row.ts';
+import { proven, provenRows } from '../../rules/proven-row.ts';
 import { listed, rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { consoleSessions, signInMethods } from '../../store/queries/people.ts';
@@ -78,7 +78,7 @@ export async function methodsOf(
   person: PersonId,
 ): Promise<readonly Row<'sign_in_methods'>[]> {
   const found = await store.select(signInMethods({ tenant: tenant.id, person }));
-  return found.flatMap((row) => ifProven(tenant, 'sign_in_methods', row) ?? []);
+  return provenRows(tenant, 'sign_in_methods', found).rows;
 }
 
 /** @throws VaultError `unprocessable` where the person has as many as one may have. */
@@ -111,8 +111,8 @@ export async function peopleOfProvider(
   tenant: Tenant,
 ): Promise<ReadonlySet<PersonId>> {
   const found = await store.select(signInMethods({ tenant: tenant.id }));
-  const known = found.flatMap((row) => ifProven(tenant, 'sign_in_methods', row) ?? []);
-  return new Set(known.flatMap(({ kind, person_id }) => (kind === 'oidc' ? [person_id] : [])));
+  const { rows } = provenRows(tenant, 'sign_in_methods', found);
+  return new Set(rows.flatMap(({ kind, person_id }) => (kind === 'oidc' ? [person_id] : [])));
 }
 
 export function viewMethod(row: Row<'sign_in_methods'>) {

@@ -12,7 +12,7 @@ import type { Random } from '../../base/random.ts';
 import type { Actor, Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { ifProven, proven } from '../../rules/proven-row.ts';
+import { ifProven, proven, provenRows } from '../../rules/proven-row.ts';
 import { type ListTools, listed, rowOf } from '../../rules/stored-resource.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { RemovedRow } from '../../store/change.ts';
@@ -151,7 +151,7 @@ export function updatePerson(
 /** For the operator: everybody, newest first. */
 export async function peopleOf(store: Store, tenant: Tenant): Promise<readonly Row<'people'>[]> {
   const found = await store.select(allPeople(tenant.id));
-  return found.flatMap((row) => ifProven(tenant, 'people', row) ?? []);
+  return provenRows(tenant, 'people', found).rows;
 }
 
 /** Newest first. A person whose row was altered outside the vault is left out, and an entry records that. */

@@ -1,6 +1,6 @@
 /** What needs attention of a tenant's keys, of those of its applications, and of its quotas. */
 import { type Clock, day, minute } from '../../base/clock.ts';
-import { ifProven } from '../../rules/proven-row.ts';
+import { provenRows } from '../../rules/proven-row.ts';
 import { limited, type QuotaName } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { ProblemCheck, TenantProblem } from '../../rules/tenant-problems.ts';
@@ -79,9 +79,8 @@ export const unusedKeys: ProblemCheck<ProblemReading> = {
   permission: 'application:read',
   find: async ({ store }, tenant, now) => {
     const rows = await store.select(applicationKeys(tenant.id));
-    return rows
-      .flatMap((row) => ifProven(tenant, 'api_keys', row) ?? [])
-      .filter((row) => (row.last_used_at ?? row.created_at) < now - unusedDays * day)
+    return provenRows(tenant, 'api_keys', rows)
+      .rows.filter((row) => (row.last_used_at ?? row.created_at) < now - unusedDays * day)
       .map(({ key_id, application_id }) => ({
         kind: 'unused_key',
         severity: 'warning',

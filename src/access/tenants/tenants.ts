@@ -7,7 +7,8 @@ import { newUuid, type TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { createKeyring, type Keyring } from '../../keys/keyring.ts';
 import { readStored } from '../../keys/root/wrapped.ts';
-import { ifProven, proven } from '../../rules/proven-row.ts';
+import { proven, requireProven } from '../../rules/proven-row.ts';
+import { type Quarantine, silentQuarantine } from '../../rules/quarantine.ts';
 import { quotasOf, settingsOf } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { moved, movedTexts } from '../../store/outgoing-copy.ts';
@@ -32,6 +33,8 @@ export interface TenantsOptions {
   readonly vaultKeys: VaultKeys;
   readonly clock: Clock;
   readonly random: Random;
+  /** For rows of the tenants; {@link silentQuarantine} unless given. */
+  readonly quarantine?: Quarantine;
   /** Opened keyrings, with their settings; {@link tenantsCachedMax} unless given. */
   readonly cachedMax?: number;
 }
@@ -41,6 +44,7 @@ export function createTenants({
   vaultKeys,
   clock,
   random,
+  quarantine = silentQuarantine,
   cachedMax = tenantsCachedMax,
 }: TenantsOptions): Tenants {
   // What this process commits takes effect at once here; other servers see it within a second.
@@ -88,8 +92,7 @@ export function createTenants({
     try {
       // The row holds the keys that verify it. The root key verifies those, and that they are of this tenant.
       const keyring = await keyringOf(unverifiedColumns(row));
-      const columns = ifProven({ keyring }, 'tenants', row);
-      return columns && tenantOf(columns, keyring);
+      return tenantOf(requireProven({ keyring }, 'tenants', row), keyring);
     } catch (error) {
       if (isIntegrityError(error)) return undefined;
       throw error;
@@ -103,6 +106,7 @@ export function createTenants({
     settings: settingsOf(row.settings),
     quotas: quotasOf(row.quotas),
     keyring,
+    quarantine,
   });
 
   /** The keys that would verify a deleted tenant are destroyed. The vault's own key verifies its row instead. */

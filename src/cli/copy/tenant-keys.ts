@@ -12,7 +12,7 @@ import type { Keyring } from '../../keys/keyring.ts';
 import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
 import { detailed, systemEntry } from '../../rules/log-entries.ts';
-import { ifProven, proven } from '../../rules/proven-row.ts';
+import { isProven, proven } from '../../rules/proven-row.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { openVault, type Vault } from '../../runtime/open-vault.ts';
 import { openReadOnly } from '../../store/open/read-only.ts';
@@ -117,7 +117,7 @@ export async function sealForTarget(places: TenantKeyPlaces, movedAt: number): P
   if (row === undefined) throw new RestoreError('The tenant is not in its old vault any more.');
   await withKeys(places, async (from) => {
     const keyring = await from.vaultKeys.openKeyring({ tenant, wrapped: row.keyring });
-    if (ifProven({ keyring }, 'tenants', row as never) === undefined) {
+    if (!isProven({ keyring }, 'tenants', row as never)) {
       throw integrityError('the row of the tenant was altered outside the vault');
     }
     const vault = await openVault(target);

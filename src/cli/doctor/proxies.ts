@@ -1,9 +1,11 @@
 /** Proxies that refuse every call: an earlier release stored a client key with which each handshake takes seconds. */
+
 import { isIntegrityError } from '../../base/errors.ts';
 import { readPrivateKey, rsaBitsMax } from '../../keys/client-certificate.ts';
 import { openProxy } from '../../proxies/row.ts';
 import { openerOf } from '../../rules/openings.ts';
-import { ifProven } from '../../rules/proven-row.ts';
+import { provenRows } from '../../rules/proven-row.ts';
+import { silentQuarantine } from '../../rules/quarantine.ts';
 import type { TenantKeys } from '../../rules/tenant.ts';
 import type { ReadOnlyStore } from '../../store/open/read-only.ts';
 import { proxyPage } from '../../store/queries/proxies.ts';
@@ -54,7 +56,7 @@ async function* proxiesOf(
   for (let skip = 0; ; skip += proxiesAtOnce) {
     const page = { tenant: tenant.id, limit: proxiesAtOnce, after: undefined, skip };
     const found = await store.select(proxyPage(page));
-    yield* found.flatMap((row) => ifProven(tenant, 'proxies', row) ?? []);
+    yield* provenRows({ ...tenant, quarantine: silentQuarantine }, 'proxies', found).rows;
     if (found.length < proxiesAtOnce) return;
   }
 }

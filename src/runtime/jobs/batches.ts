@@ -5,7 +5,7 @@ import { type Clock, type Instant, instantAfter, minute } from '../../base/clock
 import { integrityError, type VaultError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
-import { createQuarantine, type Quarantine } from '../../rules/quarantine.ts';
+import { createQuarantine } from '../../rules/quarantine.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
@@ -43,10 +43,9 @@ export interface Batch {
 }
 
 export interface BatchRun {
+  /** With a quarantine of the run: one altered row must not keep the others from being processed. */
   readonly tenant: Tenant;
   readonly now: Instant;
-  /** For rows that were altered: one of them must not keep the others from being processed. */
-  readonly quarantine: Quarantine;
 }
 
 /** Skipped are those that are damaged: they stay where they are. */
@@ -199,7 +198,7 @@ async function workOffTenant<R>(
     }
     const rows = found.slice(0, pace.batch);
     found = found.slice(rows.length);
-    const batch = await decide(rows, { tenant, now, quarantine });
+    const batch = await decide(rows, { tenant: { ...tenant, quarantine }, now });
     batches++;
     const conflict = await commitBatch(store, batch);
     conflicts = conflict ? conflicts + 1 : 0;

@@ -2,9 +2,11 @@
  * What goes from the disk once it has expired: one function for each kind of data. No reader sees it since it expired.
  * A row that was altered stays, because its expiry may be what was altered.
  */
+
 import { minute } from '../../base/clock.ts';
 import { rowWithoutExpired } from '../../http/idempotency/stored-reply.ts';
 import { systemEntry } from '../../rules/log-entries.ts';
+import { provenRows } from '../../rules/proven-row.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { keysWithHashes } from '../../store/queries/applications.ts';
 import { rowsDue, type SizedDue, sizedDue } from '../../store/queries/tenant-rows.ts';
@@ -126,9 +128,9 @@ function expiredCodes({ store, random }: JobTools): BatchWork<Row<'tokens'>> {
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('tokens', 'code_expires_at', due), 'vault'),
     decide: async (rows, run) => {
-      const { tenant, now, quarantine } = run;
+      const { tenant, now } = run;
       const tokens = rows.flatMap(
-        (row) => quarantine.read(() => rowWithoutCode(tenant, row, { now, random })) ?? [],
+        (row) => tenant.quarantine.read(() => rowWithoutCode(tenant, row, { now, random })) ?? [],
       );
       const ids = tokens.map(({ token_id }) => token_id);
       const entries = codeEntriesOf(run, 'token', ids);
@@ -143,9 +145,9 @@ function expiredIntentCodes({ store, random }: JobTools): BatchWork<Row<'token_i
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('token_intents', 'code_expires_at', due), 'vault'),
     decide: async (rows, run) => {
-      const { tenant, quarantine } = run;
+      const { tenant } = run;
       const token_intents = rows.flatMap(
-        (row) => quarantine.read(() => intentWithoutCode(tenant, row, random)) ?? [],
+        (row) => tenant.quarantine.read(() => intentWithoutCode(tenant, row, random)) ?? [],
       );
       const ids = token_intents.map(({ token_intent_id }) => token_intent_id);
       const entries = codeEntriesOf(run, 'token_intent', ids);
@@ -161,10 +163,10 @@ function expiredReplies({ store, random }: JobTools): BatchWork<Row<'replies'>> 
     rowsMax: batchMax,
     find: (due) => store.scan(rowsDue('replies', 'next_expiry_at', due), 'vault'),
     decide: async (rows, run) => {
-      const { tenant, now, quarantine } = run;
+      const { tenant, now } = run;
       const opened = rows.flatMap(
         (row) =>
-          quarantine.read(() => ({
+          tenant.quarantine.read(() => ({
             row,
             current: rowWithoutExpired({ tenant, key: row, now, random }, row),
           })) ?? [],
@@ -204,8 +206,8 @@ function expiredSessions({ store }: JobTools): BatchWork<RowFromStore<'sessions'
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('sessions', 'expires_at', due)),
     decide: async (found, run) => {
-      const { tenant, quarantine } = run;
-      const { rows: sessions } = quarantine.proven(tenant, 'sessions', found);
+      const { tenant } = run;
+      const { rows: sessions } = provenRows(tenant, 'sessions', found);
       const hashes = sessions.map(({ key_hash }) => key_hash);
       const api_keys =
         hashes.length === 0 ? [] : await store.select(keysWithHashes(tenant.id, hashes));
@@ -223,7 +225,7 @@ function expiredClientKeys({ store }: JobTools): BatchWork<RowFromStore<'client_
     rowsMax: batchMax,
     find: (due) => store.select(rowsDue('client_keys', 'expires_at', due)),
     decide: async (found, run) => {
-      const { rows: client_keys } = run.quarantine.proven(run.tenant, 'client_keys', found);
+      const { rows: client_keys } = provenRows(run.tenant, 'client_keys', found);
       const ids = client_keys.map(({ client_key_id }) => client_key_id);
       const entries = entriesOf(run, 'key', ids);
       return { change: { remove: { client_keys } }, entries, count: client_keys.length };

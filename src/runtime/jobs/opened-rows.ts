@@ -29,7 +29,7 @@ export interface OpenedRows<T extends OpenedTable> {
 
 /** Opens what one run of a job finds, batch by batch. */
 export type OpenRows = <T extends OpenedTable>(
-  run: Pick<BatchRun, 'tenant' | 'quarantine'>,
+  run: Pick<BatchRun, 'tenant'>,
   found: FoundRows<T>,
 ) => Promise<OpenedRows<T>>;
 
@@ -48,7 +48,7 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
     absentBefore.add(name);
   }
 
-  return async ({ tenant, quarantine }, { table, found, removed }) => {
+  return async ({ tenant }, { table, found, removed }) => {
     const { entity, id } = explainedTables[table];
     const nameOf = (row: object) => String((row as Readonly<Record<string, unknown>>)[id]);
     const done: ReturnType<typeof removed>[] = [];
@@ -60,7 +60,7 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
       );
       const stored = new Map(rows.map((row) => [nameOf(row), row]));
       for (const one of part) {
-        quarantine.read(() => {
+        tenant.quarantine.read(() => {
           const row = stored.get(nameOf(one));
           if (row) {
             requireProven<OpenedTable>(tenant, table, row);

@@ -5,7 +5,7 @@ import { day, type Instant, minute, parseInstant, second } from '../../base/cloc
 import { isIntegrityError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Keyring, KeyVersion } from '../../keys/keyring.ts';
-import { ifProven } from '../../rules/proven-row.ts';
+import { requireProven } from '../../rules/proven-row.ts';
 import type { RotationKind } from '../../store/key-tables.ts';
 import { createFailures, type TenantFailures } from '../../store/per-tenant/failures.ts';
 import { tenantsAfter, tenantsWithAgedKeys } from '../../store/queries/tenants.ts';
@@ -60,8 +60,8 @@ export function renewAgedKeys(
     const { tenant_id: tenant, keyring: wrapped } = unverifiedColumns(row);
     try {
       const keyring = await vaultKeys.openKeyring({ tenant, wrapped });
-      const own = ifProven({ keyring }, 'tenants', row);
-      return own && dueKind(keyring, { madeAt: own.created_at, now: clock.now(), ages });
+      const { created_at: madeAt } = requireProven({ keyring }, 'tenants', row);
+      return dueKind(keyring, { madeAt, now: clock.now(), ages });
     } catch (error) {
       if (isIntegrityError(error)) return undefined;
       throw error;

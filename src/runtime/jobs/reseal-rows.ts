@@ -7,7 +7,6 @@ import { resealedProxy } from '../../proxies/row.ts';
 import { resealedReactor } from '../../reactors/resource.ts';
 import { resealBound } from '../../rules/bound-row.ts';
 import { openerOf, type Resealer } from '../../rules/openings.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Change } from '../../store/change.ts';
 import type { SealedName } from '../../store/queries/key-versions.ts';
@@ -25,10 +24,9 @@ export interface Resealed {
 
 export interface RowsToReseal {
   readonly store: Pick<Store, 'select'>;
+  /** Rows that were altered outside the vault go to its quarantine, and stay as they are. */
   readonly tenant: Tenant;
   readonly random: Random;
-  /** For rows that were altered outside the vault, which stay as they are. */
-  readonly quarantine: Quarantine;
   readonly withoutTarget?: true | undefined;
 }
 
@@ -84,7 +82,7 @@ function each<T extends SealedName, R>(
     const again: R[] = [];
     const pause = createPause();
     for (const row of rows) {
-      const one = resealing.quarantine.read(() => ({ row: reseal(resealer, row) }));
+      const one = resealing.tenant.quarantine.read(() => ({ row: reseal(resealer, row) }));
       if (one) again.push(one.row);
       await pause();
     }

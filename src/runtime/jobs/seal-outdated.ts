@@ -133,7 +133,8 @@ async function sealPage(
     state.unreadable += 1;
   });
   const unreadable = state.unreadable;
-  const resealing = { store, tenant, random, quarantine, withoutTarget: page.withoutTarget };
+  const guarded = { ...tenant, quarantine };
+  const resealing = { store, tenant: guarded, random, withoutTarget: page.withoutTarget };
   const { change, count }: Resealed = await resealRows(table, resealing, rows);
   if (count === 0) return;
   const fact = { entity: 'keyring', id: tenant.id, operation: 'reseal' } as const;

@@ -5,7 +5,6 @@
 import type { Clock, Instant } from '../../base/clock.ts';
 import { integrityError } from '../../base/errors.ts';
 import type { DeliveryId, WebhookId } from '../../base/ids.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Amendment } from '../../store/amendments.ts';
 import {
@@ -33,8 +32,6 @@ export interface DispatchTools {
   readonly clock: Clock;
   readonly webhooks: Webhooks;
   readonly newDeliveryId: (at: Instant) => DeliveryId;
-  /** For rows that were altered outside the vault. */
-  readonly quarantine: Quarantine;
 }
 
 export interface Dispatched {
@@ -51,7 +48,7 @@ export interface Dispatched {
  * @param note is stored with the deliveries, if there are any.
  */
 export async function dispatch(
-  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId, quarantine }: DispatchTools,
+  { store, clock, webhooks: { now: webhooksNow }, newDeliveryId }: DispatchTools,
   tenant: Tenant,
   note?: Row<'due_work'>,
 ): Promise<Dispatched> {
@@ -62,7 +59,7 @@ export async function dispatch(
   const eventsMax = Math.max(1, Math.floor(deliveriesMax / Math.max(1, webhooks.length)));
   const events = found.slice(0, eventsMax);
   const now = clock.now();
-  const sequences = await openSequences({ store, quarantine }, { events, now });
+  const sequences = await openSequences(store, tenant, { events, now });
   const deliveries: Row<'deliveries'>[] = [];
   const numbered = events.map((event) => {
     const sequence = sequences.next(event);
@@ -109,7 +106,8 @@ interface Sequences {
 
 /** The stored sequences for the entities of the events, and their new values. */
 async function openSequences(
-  { store, quarantine }: Pick<DispatchTools, 'store' | 'quarantine'>,
+  store: Store,
+  { quarantine }: Pick<Tenant, 'quarantine'>,
   { events, now }: { readonly events: readonly Event[]; readonly now: Instant },
 ): Promise<Sequences> {
   const keys = new Map(events.map((event) => [textOf(event), keyOf(event)]));

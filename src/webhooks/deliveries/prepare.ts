@@ -2,7 +2,6 @@
 import { type Clock, second } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
 import type { EventId } from '../../base/ids.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -21,8 +20,6 @@ export interface PrepareTools {
   readonly store: Store;
   readonly withNames: WithNames;
   readonly recent: RecentEnvelopes;
-  /** For events that were altered outside the vault, which are never sent. */
-  readonly quarantine: Quarantine;
 }
 
 /** An event for several webhooks is opened once. */
@@ -51,10 +48,10 @@ export async function prepare(
   tenant: Tenant,
   { tenant_id, event_id }: EventKey,
 ): Promise<PreparedDelivery> {
-  const { store, withNames, quarantine, recent } = tools;
+  const { store, withNames, recent } = tools;
   const known = preparedBefore(tools, { tenant_id, event_id });
   if (known) return { sent: known };
-  const prepared = await quarantine.fetch(async (): Promise<PreparedDelivery> => {
+  const prepared = await tenant.quarantine.fetch(async (): Promise<PreparedDelivery> => {
     const event = await store.get('events', { tenant_id, event_id });
     if (event === undefined) return { sent: undefined, flaw: 'removed' };
     const sent = await withNames(tenant, (nameOf) => envelopeOf(tenant, event, nameOf));

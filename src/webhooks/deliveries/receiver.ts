@@ -119,6 +119,7 @@ export function createReceiver(
     const passedOver = [loaded, stuck, overMeanwhile];
     await failUnreadable(
       tools,
+      tenant,
       due.filter((row) => !isWhole(row)),
     );
     const fresh = due

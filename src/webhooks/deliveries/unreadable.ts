@@ -1,7 +1,7 @@
 /** Fails deliveries that the vault cannot have written in this form, so that they do not block the others. */
 import type { Clock } from '../../base/clock.ts';
 import { integrityError } from '../../base/errors.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
+import type { Tenant } from '../../rules/tenant.ts';
 import type { DueDelivery } from '../../store/event-queries/deliveries.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
@@ -9,7 +9,6 @@ import type { Row } from '../../store/tables.ts';
 export interface SettingAside {
   readonly store: Store;
   readonly clock: Clock;
-  readonly quarantine: Quarantine;
 }
 
 export function isWhole(row: DueDelivery): row is Row<'deliveries'> {
@@ -18,7 +17,8 @@ export function isWhole(row: DueDelivery): row is Row<'deliveries'> {
 
 /** Nothing is sent. Callers see failed deliveries, and can request them again. */
 export async function failUnreadable(
-  { store, clock, quarantine }: SettingAside,
+  { store, clock }: SettingAside,
+  { quarantine }: Pick<Tenant, 'quarantine'>,
   rows: readonly DueDelivery[],
 ): Promise<void> {
   if (rows.length === 0) return;

@@ -6,7 +6,7 @@ import type { WebhookId } from '../../base/ids.ts';
 import { Secret } from '../../base/secret.ts';
 import { type WebhookSecretKey, webhookSecretKey } from '../../keys/webhook-signatures.ts';
 import { openerOf } from '../../rules/openings.ts';
-import type { Quarantine } from '../../rules/quarantine.ts';
+import { provenRows } from '../../rules/proven-row.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 import { allWebhooks } from '../../store/event-queries/webhooks.ts';
 import type { Store } from '../../store/store.ts';
@@ -32,11 +32,9 @@ const tenantsCached = 1_000;
 export interface WebhooksTools {
   readonly store: Store;
   readonly clock: Clock;
-  /** For webhooks that were altered outside the vault, which get no events. */
-  readonly quarantine: Quarantine;
 }
 
-/** Webhooks that were altered are omitted. */
+/** Webhooks that were altered outside the vault are left out, and get no events. */
 export interface Webhooks {
   /** May be slightly out of date. */
   of(tenant: Tenant): Promise<readonly Webhook[]>;
@@ -44,7 +42,7 @@ export interface Webhooks {
   now(tenant: Tenant): Promise<readonly Webhook[]>;
 }
 
-export function createWebhooks({ store, clock, quarantine }: WebhooksTools): Webhooks {
+export function createWebhooks({ store, clock }: WebhooksTools): Webhooks {
   const recent = new ExpiringMap<string, readonly Webhook[]>({
     clock,
     ageMsMax: staleMsMax,
@@ -67,8 +65,8 @@ export function createWebhooks({ store, clock, quarantine }: WebhooksTools): Web
   async function read(tenant: Tenant): Promise<readonly Webhook[]> {
     const reading = recent.reading();
     const found = await store.select(allWebhooks(tenant.id));
-    const { rows } = quarantine.proven(tenant, 'webhooks', found);
-    const webhooks = rows.flatMap((row) => quarantine.read(() => open(tenant, row)) ?? []);
+    const { rows } = provenRows(tenant, 'webhooks', found);
+    const webhooks = rows.flatMap((row) => tenant.quarantine.read(() => open(tenant, row)) ?? []);
     recent.set(tenant.id, webhooks, reading);
     return webhooks;
   }
