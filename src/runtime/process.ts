@@ -49,10 +49,11 @@ import type { Store } from '../store/store.ts';
 import { createBacklog, type WaitingDeliveries } from '../webhooks/deliveries/backlog.ts';
 import type { StoreWith } from './commit-steps.ts';
 import type { Config, Reloadable } from './config/config.ts';
+import { endingUnnamedRoles } from './jobs/end-unnamed-roles.ts';
 import { watchJobs } from './jobs/job-times.ts';
 import { jobsOf } from './jobs/jobs.ts';
 import { noticeStops } from './jobs/notice-stops.ts';
-import { type JobPause, type RunningJobs, startJobs } from './jobs/runner.ts';
+import { type JobPause, type RunningJobs, runOnce, startJobs } from './jobs/runner.ts';
 import { lastBackupAt } from './last-backup.ts';
 import { createLogOutlet } from './log-outlet.ts';
 import { openVault, type Vault, type VaultOptions } from './open-vault.ts';
@@ -78,7 +79,7 @@ export interface Process extends Vault {
   /** The tenant and key that the first start made in an empty store. `undefined` on every later start. */
   readonly bootstrapped: Bootstrapped | undefined;
   /** Uses these settings from now on, as far as they are not a request worker's. */
-  apply(settings: Reloadable): void;
+  apply(settings: Reloadable): Promise<void>;
   /** @param pause passes the time between two runs of a job. */
   startJobs(pause: JobPause | undefined): RunningJobs;
   /** For when nothing commits any more: counted refusals are logged, exports finished, the store closed. */
@@ -158,8 +159,11 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
     await warnOfExposedRootKey(vault, config, log);
     const onCorrected = (tenant: TenantId) => alertOfCorrection(telemetry, tenant);
     const tools = { ...vault, onCorrected };
+    let { roleRules } = config;
+    const endingRoles = endingUnnamedRoles(vault, () => roleRules);
     const jobs = [
       ...jobsOf(tools, sink && minute, reactors?.runs, config),
+      ...(config.console ? [endingRoles] : []),
       noticeStops(
         { ...vault, metrics, log },
         {
@@ -189,10 +193,12 @@ export async function openProcess(config: Config, options: ProcessOptions = {}):
       budgetMemory,
       reactorRuns: reactors?.runs,
       bootstrapped,
-      apply: ({ logLevel, rateLimits, tls }) => {
+      apply: async ({ logLevel, rateLimits, roleRules: rules, tls }) => {
         ownLog.setLevel(logLevel);
         attempts.setLimit(rateLimits.failedAuthentication);
         certificate = tls?.cert;
+        roleRules = rules;
+        if (config.console) await runOnce(endingRoles, { log, onFailure });
       },
       startJobs: (pause) =>
         startJobs(jobs, log, { pause, onFailure, onSuccess: watchJobs(jobs, { metrics, clock }) }),

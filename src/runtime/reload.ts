@@ -52,7 +52,7 @@ export function createReload(
       const next = settingsOf(read());
       if (next.tls) requireUsable(next.tls);
       await listening.apply(next);
-      apply(next);
+      await apply(next);
       const changed = keys.filter((key) => !isDeepStrictEqual(current[key], next[key]));
       current = next;
       const what = changed.map((key) => names[key]).join(', ') || 'nothing';

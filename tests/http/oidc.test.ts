@@ -245,6 +245,25 @@ onBothEngines('an identity provider', (engine) => {
     assert.equal((await personIn(tenant)).name, 'ada@example.com');
   });
 
+  test('what a rule gave ends with the rule, in open sessions too, and what an administrator gave stays', async () => {
+    const { tenant, role, management, subject } = await newDesk();
+    const ada = await signIn(subject);
+    const { person_id } = await personIn(tenant);
+    const body = { name: 'Ada Lovelace', applications: [role, management] };
+    assert.equal((await administer(tenant, 'PUT', `/people/${person_id}`, body)).status, 200);
+    await map();
+    vault.clock.advance(1_000);
+    assert.equal((await ada.send(role, 'GET', '/tokens')).status, 401);
+    assert.equal((await ada.send(management, 'GET', '/people')).status, 200);
+    assert.deepEqual(JSON.parse((await personIn(tenant)).application_ids), [management]);
+    assert.ok((await tenant.logged('person')).includes('update'));
+    assert.equal((await administer(tenant, 'PUT', `/people/${person_id}`, body)).status, 200);
+    await map({ value: 'another', tenant: tenant.id, application: management });
+    vault.clock.advance(1_000);
+    assert.equal((await ada.send(role, 'GET', '/tokens')).status, 200, 'given by hand since');
+    assert.equal((await attempt(subject)).status, 403);
+  });
+
   test('an application that is deleted is no role any more, also while the mapping names it', async () => {
     const { tenant, role, subject } = await newDesk();
     const ada = await signIn(subject);
@@ -463,6 +482,8 @@ onBothEngines('an identity provider', (engine) => {
     assert.equal(url.searchParams.get('post_logout_redirect_uri'), `${publicUrl}/console`);
     assert.equal((await one.send(role, 'GET', '/tokens')).status, 401);
     assert.equal((await two.send(role, 'GET', '/tokens')).status, 200);
+    // Whatever the mapping says by then.
+    await map();
     await signOutAt(url, jar);
     vault.clock.advance(1_000);
     assert.equal((await two.send(role, 'GET', '/tokens')).status, 401);

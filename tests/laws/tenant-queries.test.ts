@@ -27,8 +27,9 @@ const beyondOneTenant: Readonly<Record<string, number>> = {
   'src/store/queries/key-rotations.ts': 1,
   // Whose sessions a copy of the vault leaves out.
   'src/store/queries/sessions.ts': 1,
-  // The same of sessions of the console and of links to it.
-  'src/store/queries/people.ts': 2,
+  // The same of sessions of the console and of links to it. Whose people sign in with the identity provider: the
+  // operator's rules and the provider's notices are about all tenants.
+  'src/store/queries/people.ts': 3,
   // The conditions of a list begin with the tenant; see token-conditions.
   'src/store/queries/token-sources.ts': 1,
 };

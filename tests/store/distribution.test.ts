@@ -67,6 +67,10 @@ const acrossTenants: readonly {
     is: /^(?:select|delete)\b.* proxy_addresses .*\bwhere (?:\w+\.)?address = /,
     why: 'the directory of proxies, asked for one address',
   },
+  {
+    is: /^select distinct tenant_id from sign_in_methods where kind = \S+ order by tenant_id$/,
+    why: "whose people the operator's rules and the identity provider's notices are about",
+  },
   { is: /^select tenant_id from tenants limit \S+$/, why: 'at a start: whether there is a tenant' },
   {
     is: /^(?:select|update|delete)\b.* tenant_hosts .*\bwhere (?:\w+\.)?host = /,

@@ -124,7 +124,8 @@ export async function startVault(
   const clock = options.clock ?? createTestClock();
   const logged: TestVault['logged'] = [];
   const jobs = holdJobs();
-  const running = await serve(configFor(place, options.environment), {
+  const config = configFor(place, options.environment);
+  const running = await serve(config, {
     clock,
     log: recorder(logged),
     jobPause: jobs.pause,
@@ -134,8 +135,9 @@ export async function startVault(
   });
   // Looks for what is due, as after a commit. Without, it would do so up to three seconds later.
   clock.onAdvance(() => running.vault.store.epochs.advance('events'));
-  // No job of the vault's own comes between the first steps of a test, nor the one that notices stops.
-  await jobs.ran(jobsOf(running.vault, undefined, running.vault.reactorRuns).length + 1);
+  // No job of the vault's own comes between the first steps of a test, nor the one that notices stops, or ends roles.
+  const others = config.console ? 2 : 1;
+  await jobs.ran(jobsOf(running.vault, undefined, running.vault.reactorRuns).length + others);
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= running.stop();

@@ -12,12 +12,13 @@ import { perform } from '../../rules/operation.ts';
 import { proven, provenRow, provenRows } from '../../rules/proven-row.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import { type LogEntry, noSource } from '../../store/log-chain/entries.ts';
-import { consoleSessions } from '../../store/queries/people.ts';
+import { createFailures } from '../../store/per-tenant/failures.ts';
+import { consoleSessions, tenantsOfProvider } from '../../store/queries/people.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ProvenIdentity } from './identity-provider.ts';
-import { type MappedTenant, mappedTenants, type RoleRule } from './mapped-roles.ts';
-import { identityHash, methodRow, usedMethod } from './methods.ts';
+import { type MappedTenant, mappedTenants, type RoleRule, rolesNamedIn } from './mapped-roles.ts';
+import { identitiesOf, identityHash, methodRow, usedMethod } from './methods.ts';
 import { personRow, requireRoom } from './resource.ts';
 import { removedSession, rolesOf } from './row.ts';
 import type { SessionTools, WithSession } from './sign-in.ts';
@@ -56,8 +57,8 @@ export interface RefusedIdentity {
 }
 
 /**
- * Decides in which tenant the person works, and as what. In each other tenant of the mapping, the person loses what the
- * provider no longer says.
+ * Decides in which tenant the person works, and as what. In each other tenant that knows the person, the person loses
+ * what the provider no longer says, also where no rule names the tenant any more.
  * @throws VaultError `unauthenticated` for a sign-in that began before the last one; `unprocessable` where the tenant
  * has too many people.
  */
@@ -71,10 +72,17 @@ export async function personOfIdentity(
     ({ tenant: { id, name }, roles }) =>
       roles.length > 0 && (asked === undefined || asked === id || asked === name),
   );
-  const others = mapped.filter((one) => one !== chosen);
-  const known = await Promise.all(others.map((other) => synchronize(tools, identity, other)));
-  if (chosen) return useOf(tools, signing, chosen);
-  return { refused: known.flatMap((person) => person ?? []) };
+  const refused: RefusedPerson[] = [];
+  const hash = hashOf(identity);
+  for (const tenant of await tenantsWithProvider(tools)) {
+    if (tenant.id === chosen?.tenant.id) continue;
+    const roles = mapped.find((one) => one.tenant.id === tenant.id)?.roles ?? [];
+    const person = await keepRoles(tools, { tenant, hash, isKept: (role) => roles.includes(role) });
+    if (roles.length > 0 || !person) continue;
+    const { person_id, name: person_name } = person;
+    refused.push({ tenant_id: tenant.id, person_id, person_name });
+  }
+  return chosen ? useOf(tools, signing, chosen) : { refused };
 }
 
 async function useOf(
@@ -85,7 +93,7 @@ async function useOf(
   const { store, clock, random } = tools;
   const { tenant, roles } = mapped;
   const now = clock.now();
-  const found = await knownIdentity(store, tenant, identity);
+  const found = await knownIdentity(store, tenant, hashOf(identity));
   if (found) {
     const { person, method } = found;
     if (begunAt <= method.used_at) throw replayed();
@@ -125,18 +133,25 @@ interface KnownIdentity {
   readonly person: Row<'people'>;
 }
 
+/** @param hash the key of the identity's row. */
 async function knownIdentity(
-  store: Store,
+  store: Pick<Store, 'get'>,
   tenant: Tenant,
-  { issuer, subject }: Pick<ProvenIdentity, 'issuer' | 'subject'>,
+  hash: string,
 ): Promise<KnownIdentity | undefined> {
   const tenant_id = tenant.id;
-  const key = { tenant_id, identity_hash: identityHash('oidc', [issuer, subject]) };
+  const key = { tenant_id, identity_hash: hash };
   const method = await provenRow(store, tenant, { table: 'sign_in_methods', key });
   if (!method) return undefined;
   const { person_id } = method;
   const person = await provenRow(store, tenant, { table: 'people', key: { tenant_id, person_id } });
   return person && { method, person };
+}
+
+type KnownSubject = Pick<ProvenIdentity, 'issuer' | 'subject'>;
+
+function hashOf({ issuer, subject }: KnownSubject): string {
+  return identityHash('oidc', [issuer, subject]);
 }
 
 interface NewState {
@@ -168,38 +183,80 @@ function changeOf({ tenant, found, roles, name, begunAt, now }: NewState): WithS
   };
 }
 
+/** The tenants in which somebody signs in with the provider, whatever the mapping names. */
+async function tenantsWithProvider({ store, tenants }: Pick<IdentityTools, 'store' | 'tenants'>) {
+  const rows = await store.select(tenantsOfProvider);
+  const found = await Promise.all(rows.map(({ tenant_id }) => tenants.find(tenant_id)));
+  return found.flatMap((tenant) => tenant ?? []);
+}
+
 /**
- * Where the person does not sign in: what the mapping no longer gives ends, in open sessions as well.
- * @returns the person where it gives nothing at all.
+ * Where no rule of the operator names any more what one gave to people, that ends, in open sessions as well. The next
+ * sign-in gives what the rules name then.
  */
-async function synchronize(
-  { store, clock }: IdentityTools,
-  identity: ProvenIdentity,
-  { tenant, roles }: MappedTenant,
-): Promise<RefusedPerson | undefined> {
-  const known = await knownIdentity(store, tenant, identity);
-  if (!known) return undefined;
-  const { mapped } = detailsOf(known.method);
-  const isLost = (role: ApplicationId) => mapped.includes(role) && !roles.includes(role);
-  if (rolesOf(known.person).some(isLost)) {
-    const { person_id } = known.person;
-    await perform({ store, actor: undefined }, async () => {
-      const key = { tenant_id: tenant.id, person_id };
-      const person = await provenRow(store, tenant, { table: 'people', key });
-      if (!person) throw replayed();
-      const now = clock.now();
-      const kept = rolesOf(person).filter((role) => !isLost(role));
-      const row = withRoles(tenant, person, { name: person.name, roles: kept, now });
-      const fact = { entity: 'person', id: person_id, operation: 'update' } as const;
-      return {
-        change: { replace: { people: [row] }, entries: [entryBy({ tenant, person, now }, fact)] },
-        reply: { status: 204 },
-      };
+export async function endUnnamedRoles(
+  tools: Pick<IdentityTools, 'store' | 'tenants' | 'clock'>,
+  rules: readonly RoleRule[],
+): Promise<number> {
+  const failures = createFailures(tools.store);
+  let count = 0;
+  for (const tenant of await tenantsWithProvider(tools)) {
+    await failures.attempt(async () => {
+      const named = rolesNamedIn(rules, tenant);
+      const isKept = (role: ApplicationId) => named.has(role);
+      for (const method of await identitiesOf(tools.store, tenant)) {
+        if (detailsOf(method).mapped.every(isKept)) continue;
+        await keepRoles(tools, { tenant, hash: method.identity_hash, isKept });
+        count += 1;
+      }
     });
   }
-  if (roles.length > 0) return undefined;
-  const { person_id, name } = known.person;
-  return { tenant_id: tenant.id, person_id, person_name: name };
+  failures.report();
+  return count;
+}
+
+interface KeptRoles {
+  readonly tenant: Tenant;
+  readonly hash: string;
+  readonly isKept: (role: ApplicationId) => boolean;
+}
+
+/**
+ * Takes from a person what the mapping gave and no longer gives. What an administrator gave stays.
+ * @returns the person as it was.
+ */
+async function keepRoles(
+  { store, clock }: Pick<IdentityTools, 'store' | 'clock'>,
+  { tenant, hash, isKept }: KeptRoles,
+): Promise<Row<'people'> | undefined> {
+  const known = await knownIdentity(store, tenant, hash);
+  if (!known || detailsOf(known.method).mapped.every(isKept)) return known?.person;
+  await perform({ store, actor: undefined }, async () => {
+    const found = await knownIdentity(store, tenant, hash);
+    if (!found) throw replayed();
+    const { method, person } = found;
+    const now = clock.now();
+    const details = detailsOf(method);
+    const mapped = details.mapped.filter(isKept);
+    const isLost = (role: ApplicationId) => details.mapped.includes(role) && !isKept(role);
+    const roles = rolesOf(person).filter((role) => !isLost(role));
+    const row = usedMethod(tenant, method, {
+      details: { ...details, mapped },
+      begunAt: method.used_at,
+    });
+    const fact = { entity: 'person', id: person.person_id, operation: 'update' } as const;
+    return {
+      change: {
+        replace: {
+          sign_in_methods: [row],
+          people: [withRoles(tenant, person, { name: person.name, roles, now })],
+        },
+        entries: [entryBy({ tenant, person, now }, fact)],
+      },
+      reply: { status: 204 },
+    };
+  });
+  return known.person;
 }
 
 interface GivenRoles {
@@ -226,16 +283,20 @@ export interface LoggedOut {
   readonly at: Instant;
 }
 
-/** Ends the sessions of the person in every tenant of the mapping that had begun by then. */
+/** Ends the sessions of the person that had begun by then, in every tenant that knows the person. */
 export async function endSessionsOfIdentity(
   tools: IdentityTools,
-  rules: readonly RoleRule[],
   notice: LoggedOut,
 ): Promise<void> {
-  for (const { tenant } of await mappedTenants(tools, rules, {})) {
-    const found = await knownIdentity(tools.store, tenant, notice);
-    if (found) await endSessions(tools, tenant, { person: found.person, at: notice.at });
+  const hash = hashOf(notice);
+  const failures = createFailures(tools.store);
+  for (const tenant of await tenantsWithProvider(tools)) {
+    await failures.attempt(async () => {
+      const found = await knownIdentity(tools.store, tenant, hash);
+      if (found) await endSessions(tools, tenant, { person: found.person, at: notice.at });
+    });
   }
+  failures.report();
 }
 
 interface EndedSessions {

@@ -57,6 +57,15 @@ export async function mappedTenants(
   );
 }
 
+/** The applications of the tenant that some rule gives, whatever the person's claims. */
+export function rolesNamedIn(
+  rules: readonly RoleRule[],
+  { id, name }: Pick<Tenant, 'id' | 'name'>,
+): ReadonlySet<ApplicationId> {
+  const own = rules.filter(({ tenant }) => tenant === name || parseUuid(tenant) === id);
+  return new Set(own.flatMap(({ application }) => parseUuid<ApplicationId>(application) ?? []));
+}
+
 async function tenantCalled({ store, tenants }: MappingTools, name: string) {
   const meant = tenantMeant(await store.select(tenantNamed(name)), name);
   return meant === undefined || meant === 'ambiguous' ? undefined : tenants.find(meant);

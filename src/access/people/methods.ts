@@ -105,14 +105,22 @@ export async function requireNoProvider(
   });
 }
 
+/** What the identity provider says of people of the tenant, one row each. */
+export async function identitiesOf(
+  store: Pick<Store, 'select'>,
+  tenant: Tenant,
+): Promise<readonly Row<'sign_in_methods'>[]> {
+  const found = await store.select(signInMethods({ tenant: tenant.id }));
+  const { rows } = provenRows(tenant, 'sign_in_methods', found);
+  return rows.filter(({ kind }) => kind === 'oidc');
+}
+
 /** The people of the tenant whom the identity provider knows. */
 export async function peopleOfProvider(
   store: Pick<Store, 'select'>,
   tenant: Tenant,
 ): Promise<ReadonlySet<PersonId>> {
-  const found = await store.select(signInMethods({ tenant: tenant.id }));
-  const { rows } = provenRows(tenant, 'sign_in_methods', found);
-  return new Set(rows.flatMap(({ kind, person_id }) => (kind === 'oidc' ? [person_id] : [])));
+  return new Set((await identitiesOf(store, tenant)).map(({ person_id }) => person_id));
 }
 
 export function viewMethod(row: Row<'sign_in_methods'>) {

@@ -177,7 +177,7 @@ async function logOut(tools: IdentityHandling, context: RequestContext): Promise
   const token = body.get('logout_token');
   if (token === null) throw invalid('logout_token', 'is required');
   const notice = await tools.provider.logoutIn(token);
-  await endSessionsOfIdentity(tools, tools.roleRules(), notice);
+  await endSessionsOfIdentity(tools, notice);
   context.send(200);
 }
 

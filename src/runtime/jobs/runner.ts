@@ -40,10 +40,10 @@ export interface RunnerOptions {
 export function startJobs(
   jobs: readonly Job[],
   log: Log,
-  { pause = pauseByTimer, onFailure = ignore, onSuccess = ignore }: RunnerOptions = {},
+  { pause = pauseByTimer, ...reported }: RunnerOptions = {},
 ): RunningJobs {
   const stopping = new AbortController();
-  const reporting = { log, onFailure, onSuccess };
+  const reporting = { log, ...reported };
   const loops = jobs.map(async (job) => {
     const failurePause = createGrowingPause(failurePauses);
     while (!stopping.signal.aborted) {
@@ -63,7 +63,7 @@ export function startJobs(
 
 const ignore = () => undefined;
 
-interface Reporting extends Required<Pick<RunnerOptions, 'onFailure' | 'onSuccess'>> {
+interface Reporting extends Pick<RunnerOptions, 'onFailure' | 'onSuccess'> {
   readonly log: Log;
 }
 
@@ -76,10 +76,10 @@ async function pauseByTimer(milliseconds: number, stopping: AbortSignal): Promis
  * A failure is logged for the operator; what was not done is still due at the next run.
  * @returns false after a failure.
  */
-async function runOnce(
+export async function runOnce(
   job: Job,
-  { log, onFailure, onSuccess }: Reporting,
-  stopping: AbortSignal,
+  { log, onFailure = ignore, onSuccess = ignore }: Reporting,
+  stopping: AbortSignal = new AbortController().signal,
 ): Promise<boolean> {
   try {
     const count = await job.run(stopping);

@@ -85,6 +85,15 @@ export function signInMethods({ tenant, person }: OfPeople): Query<Unproven<'sig
   };
 }
 
+/** The tenants in which somebody signs in with the identity provider. */
+export const tenantsOfProvider: Query<{ readonly tenant_id: TenantId }> = (db) =>
+  db
+    .selectFrom('sign_in_methods')
+    .select('tenant_id')
+    .distinct()
+    .where('kind', '=', 'oidc')
+    .orderBy('tenant_id');
+
 /** Of a tenant, at most so many: they are removed with the next sign-in. */
 const removedMax = 200;
 
