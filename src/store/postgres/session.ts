@@ -26,8 +26,15 @@ const keepAliveMs = 10_000;
 /** A connection whose other side does not say goodbye is cut. */
 const farewellMs = 1_000;
 
-/** For a commit that is interrupted before a standby has it: PostgreSQL warns, and then reports it as done. */
-const waitForStandby = 'SyncRepWaitForLSN';
+/**
+ * Routines that warn of a commit which may be lost, and then report it as done: PostgreSQL where it is interrupted
+ * before a standby has it, and Citus where the worker that has the rows fails before it confirms it.
+ */
+const doubtful: ReadonlySet<string | undefined> = new Set([
+  'SyncRepWaitForLSN',
+  'ReportConnectionError',
+  'ReportResultError',
+]);
 
 export class Session {
   /** True if statements may be prepared: then one server receives all of them. */
@@ -42,7 +49,7 @@ export class Session {
   #busySince: number | undefined;
   #hasEnded = false;
   #isRetired = false;
-  #isUnreplicated = false;
+  #isDoubtful = false;
 
   private constructor(connection: pg.ClientConfig) {
     this.#client = new pg.Client({
@@ -54,7 +61,7 @@ export class Session {
     this.#client.on('error', () => this.end());
     this.#client.on('end', () => this.end());
     this.#client.on('notice', (notice) => {
-      if ('routine' in notice && notice.routine === waitForStandby) this.#isUnreplicated = true;
+      if ('routine' in notice && doubtful.has(notice.routine)) this.#isDoubtful = true;
     });
   }
 
@@ -108,7 +115,7 @@ export class Session {
     this.#busySince = performance.now();
     try {
       const result = await this.#send(config, isNamed ? name : undefined);
-      if (this.#isUnreplicated) throw new Error('the server stopped waiting for its standby');
+      if (this.#isDoubtful) throw new Error('the server warned that the commit may be lost');
       return result;
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) this.cut();
