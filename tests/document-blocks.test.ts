@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { transformSync } from 'esbuild';
+import { type Loader, transformSync } from 'esbuild';
+import { compileScript, parse } from 'vue/compiler-sfc';
 import { commands } from '../src/cli/commands.ts';
 import { select } from '../src/cli/select.ts';
 import type { Terminal } from '../src/cli/terminal/terminal.ts';
@@ -15,6 +16,7 @@ import {
   curlRequestsIn,
   programWordsIn,
 } from './support/code-blocks.ts';
+import { installed, reasonWithout } from './support/development-packages.ts';
 import { committedPaths, root } from './support/source.ts';
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -26,25 +28,63 @@ const of = (...languages: readonly string[]) =>
 const failures = (from: readonly CodeBlock[], flawOf: (code: string) => string | undefined) =>
   from.flatMap(({ place, code }) => flawOf(code)?.replace(/^/, `${place}: `) ?? []);
 
-test('every block says its language', () => {
-  const checked = ['sh', 'json', 'ts', 'typescript', 'js', 'python'];
-  const shown = [
-    'text',
-    'html',
-    'css',
-    'ini',
-    'yaml',
-    'nginx',
-    'haproxy',
-    'sql',
-    'csv',
-    'tsx',
-    'vue',
-  ];
-  const known = [...checked, ...shown];
+function thrownBy(run: () => unknown): string | undefined {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** Warnings count: what esbuild doubts in CSS, a browser drops. */
+const flawOf = (code: string, loader: Loader, isClassic = false) =>
+  thrownBy(() => {
+    const format = isClassic ? { format: 'cjs' as const } : {};
+    const { warnings } = transformSync(code, { loader, logLevel: 'silent', ...format });
+    for (const { text } of warnings) throw new Error(text);
+  });
+
+const flawOfComponent = (code: string) =>
+  thrownBy(() => {
+    const { descriptor, errors } = parse(code);
+    for (const error of errors) throw error;
+    compileScript(descriptor, { id: 'block' });
+  });
+
+function flawOfHtml(code: string): string | undefined {
+  const [error] = parse(`<template>${code}</template>`).errors;
+  if (error) return error.message;
+  const scripts = code.matchAll(/<script([^>]*)>(.*?)<\/script>/gs);
+  return [...scripts]
+    .map(([, attributes = '', script = '']) =>
+      // A script that is no module has no await at its top level.
+      flawOf(script, 'js', !attributes.includes('type="module"')),
+    )
+    .find((flaw) => flaw !== undefined);
+}
+
+const flawOfSettings = (code: string) =>
+  code
+    .split('\n')
+    .find((line) => line.trim() !== '' && !/^(?:\[\w+\]|\w+ ?= ?\S.*|[#;].*)$/.test(line));
+
+test('every block says its language, and one that is not parsed says why', () => {
+  const parsed = ['sh', 'json', 'yaml', 'ini', 'ts', 'typescript', 'js', 'tsx', 'vue', 'python'];
+  const markup = ['html', 'css'];
+  const reasons = {
+    text: 'output of a program, or a layout: no language',
+    nginx: 'nginx itself runs it: tests/packaging/cells.test.ts',
+  };
+  const known = [...parsed, ...markup, ...Object.keys(reasons)];
   assert.deepEqual(
     blocks.filter(({ language }) => !known.includes(language)).map(({ place }) => place),
     [],
+  );
+  // Another one has to be run there as well.
+  assert.deepEqual(
+    of('nginx').map(({ place }) => place.replace(/:\d+$/, '')),
+    ['docs/growth.md'],
   );
   assert.ok(blocks.length > 150);
 });
@@ -78,6 +118,36 @@ test('TypeScript, JavaScript and Python compile', () => {
     return error || status === 0 ? undefined : String(stderr);
   });
   assert.deepEqual(python, []);
+});
+
+test('CSS, JSX and components of Vue compile', () => {
+  const flaws = [
+    ...failures(of('css'), (code) => flawOf(code, 'css')),
+    ...failures(of('tsx'), (code) => flawOf(code, 'tsx')),
+    ...failures(of('vue'), flawOfComponent),
+  ];
+  assert.deepEqual(flaws, []);
+  assert.match(flawOf('a { color: red', 'css') ?? '', /Expected "}"/);
+  assert.match(flawOf('const a = <p>;', 'tsx') ?? '', /./);
+  assert.match(flawOfComponent('<script setup>const a = ;</script>') ?? '', /./);
+});
+
+test('HTML closes its elements, and its scripts compile as the browser reads them', () => {
+  assert.deepEqual(failures(of('html'), flawOfHtml), []);
+  assert.match(flawOfHtml('<p>a <b>c</p>') ?? '', /missing end tag/);
+  assert.match(flawOfHtml('<script>\nawait a();\n</script>') ?? '', /await/);
+  assert.equal(flawOfHtml('<script type="module">\nawait a();\n</script>'), undefined);
+});
+
+test('YAML and settings of systemd and PgBouncer parse', async (t) => {
+  assert.deepEqual(failures(of('ini'), flawOfSettings), []);
+  assert.match(flawOfSettings('[Service]\nLimitCORE') ?? '', /LimitCORE/);
+  const name = '@redocly/openapi-core';
+  const redocly = await installed(name);
+  if (reasonWithout({ [name]: redocly })) return t.diagnostic('YAML is not parsed');
+  const flawOfYaml = (code: string) => thrownBy(() => redocly.parseYaml(code));
+  assert.deepEqual(failures(of('yaml'), flawOfYaml), []);
+  assert.match(flawOfYaml('a: [b') ?? '', /./);
 });
 
 test('shell commands have the grammar of a shell', () => {

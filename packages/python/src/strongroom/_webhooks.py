@@ -83,7 +83,7 @@ def _verify_key(body: bytes, signature: str, public_key: str) -> None:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError:
-        raise ConfigurationError("public_key needs the package cryptography: pip install strongroom[verify].") from None
+        raise ConfigurationError("public_key needs the package cryptography: pip install cryptography.") from None
     try:
         key = load_pem_public_key(public_key.encode())
     except ValueError:

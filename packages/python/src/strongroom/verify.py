@@ -5,7 +5,7 @@
     statement = verify_erasure_receipt(receipt, public_keys=public_keys)
     print(statement.id)
 
-It needs the package `cryptography`: pip install strongroom[verify].
+It needs the package `cryptography`: pip install cryptography.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _is_signed(key: bytes, signature: bytes, statement: str) -> bool:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError:
-        raise ConfigurationError("Verifying needs the package cryptography: pip install strongroom[verify].") from None
+        raise ConfigurationError("Verifying needs the package cryptography: pip install cryptography.") from None
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, _encoded(statement))
     except (InvalidSignature, ValueError):
