@@ -38,7 +38,8 @@ export async function openRemote(rpc: ProcessRpc, data: ThreadData): Promise<Rem
   const quarantine = alertingQuarantine({ metrics: counted, log, clock });
   const vault = await attachVault(config, {
     vaultKeys: remoteVaultKeys(rpc, data.vaultName),
-    ...{ clock, quarantine },
+    clock,
+    quarantine,
     epochs: createEpochs(data.epochs),
     threads: config.threads,
     onGroup: counted.group,

@@ -74,7 +74,7 @@ export async function personOfIdentity(
   );
   const refused: RefusedPerson[] = [];
   const hash = hashOf(identity);
-  for (const tenant of await tenantsWithProvider(tools)) {
+  for (const tenant of await tenantsThatKnow(tools, hash)) {
     if (tenant.id === chosen?.tenant.id) continue;
     const roles = mapped.find((one) => one.tenant.id === tenant.id)?.roles ?? [];
     const person = await keepRoles(tools, { tenant, hash, isKept: (role) => roles.includes(role) });
@@ -183,10 +183,17 @@ function changeOf({ tenant, found, roles, name, begunAt, now }: NewState): WithS
   };
 }
 
-/** The tenants in which somebody signs in with the provider, whatever the mapping names. */
-async function tenantsWithProvider({ store, tenants }: Pick<IdentityTools, 'store' | 'tenants'>) {
+type KnownIdentityTools = Pick<IdentityTools, 'store' | 'tenants'>;
+
+/** The tenants that know the identity, whatever the mapping names. Keys of no other tenant are opened. */
+async function tenantsThatKnow({ store, tenants }: KnownIdentityTools, hash: string) {
   const rows = await store.select(tenantsOfProvider);
-  const found = await Promise.all(rows.map(({ tenant_id }) => tenants.find(tenant_id)));
+  const found = await Promise.all(
+    rows.map(async ({ tenant_id }) => {
+      const method = await store.get('sign_in_methods', { tenant_id, identity_hash: hash });
+      return method && tenants.find(tenant_id);
+    }),
+  );
   return found.flatMap((tenant) => tenant ?? []);
 }
 
@@ -198,13 +205,16 @@ export async function endUnnamedRoles(
   tools: Pick<IdentityTools, 'store' | 'tenants' | 'clock'>,
   rules: readonly RoleRule[],
 ): Promise<number> {
-  const failures = createFailures(tools.store);
+  const { store, tenants } = tools;
+  const failures = createFailures(store);
   let count = 0;
-  for (const tenant of await tenantsWithProvider(tools)) {
+  for (const { tenant_id } of await store.select(tenantsOfProvider)) {
     await failures.attempt(async () => {
+      const tenant = await tenants.find(tenant_id);
+      if (!tenant) return;
       const named = rolesNamedIn(rules, tenant);
       const isKept = (role: ApplicationId) => named.has(role);
-      for (const method of await identitiesOf(tools.store, tenant)) {
+      for (const method of await identitiesOf(store, tenant)) {
         if (detailsOf(method).mapped.every(isKept)) continue;
         await keepRoles(tools, { tenant, hash: method.identity_hash, isKept });
         count += 1;
@@ -290,7 +300,7 @@ export async function endSessionsOfIdentity(
 ): Promise<void> {
   const hash = hashOf(notice);
   const failures = createFailures(tools.store);
-  for (const tenant of await tenantsWithProvider(tools)) {
+  for (const tenant of await tenantsThatKnow(tools, hash)) {
     await failures.attempt(async () => {
       const found = await knownIdentity(tools.store, tenant, hash);
       if (found) await endSessions(tools, tenant, { person: found.person, at: notice.at });
