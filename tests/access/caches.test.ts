@@ -1,6 +1,6 @@
 /** What is kept of keys and tenants: bounded, and never what was forgotten. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { createAuthentication } from '../../src/access/authenticate.ts';
 import { createTenants } from '../../src/access/tenants/tenants.ts';
 import { createEpochs } from '../../src/base/epochs.ts';
@@ -45,13 +45,19 @@ onBothEngines('caches', (engine) => {
     await assert.rejects(async () => authenticate(tenant.key, origin), { code: 'unauthenticated' });
   });
 
-  test('an opened keyring is kept for an hour at most, also while its tenant changes', async (t) => {
+  /** A tenant, and a cache of tenants whose epochs only the test advances. */
+  async function tenantWithOwnEpochs(t: TestContext) {
     const vault = await startVault(t, engine);
     const { id } = await newTenant(vault);
     const { store, vaultKeys, random } = vault.running.vault;
     const { clock } = vault;
     const { observed, advance } = withOwnEpochs(store);
     const tenants = createTenants({ store: observed, vaultKeys, clock, random });
+    return { id, clock, tenants, advance };
+  }
+
+  test('an opened keyring is kept for an hour at most, also while its tenant changes', async (t) => {
+    const { id, clock, tenants, advance } = await tenantWithOwnEpochs(t);
     const ring = async () => (await tenants.find(id))?.keyring;
     const first = await ring();
     clock.advance(hour / 2);
@@ -64,12 +70,7 @@ onBothEngines('caches', (engine) => {
   });
 
   test('all who look for a tenant at once share one reading, but for those after a change', async (t) => {
-    const vault = await startVault(t, engine);
-    const { id } = await newTenant(vault);
-    const { store, vaultKeys, random } = vault.running.vault;
-    const { clock } = vault;
-    const { observed, advance } = withOwnEpochs(store);
-    const tenants = createTenants({ store: observed, vaultKeys, clock, random });
+    const { id, tenants, advance } = await tenantWithOwnEpochs(t);
     const before = Array.from({ length: 100 }, () => tenants.find(id));
     advance('tenants');
     const after = Array.from({ length: 100 }, () => tenants.find(id));
