@@ -292,6 +292,7 @@ function method(
   const result = reply ? qualified(typeOf(reply, 'reply')) : 'None';
   const returns = item ? `${kind}List[models.${item}]` : result;
   const isChange = /^P/.test(operation.method);
+  const takesIfMatch = JSON.stringify(operation.parameters ?? []).includes('parameters/IfMatch"');
   const lines = [
     `    ${isAsync && !item ? 'async ' : ''}def ${name}(`,
     '        self,',
@@ -303,6 +304,7 @@ function method(
         : `        ${argument}: ${union([...qualified(type).split(' | '), 'Unset'])} = UNSET,`,
     ),
     ...own.map((option) => `        ${option}`),
+    ...(takesIfMatch ? ['        if_match: str | None = None,'] : []),
     ...(isChange && !item ? ['        idempotency_key: str | None = None,'] : []),
     `    ) -> ${returns}:`,
     doc(docOf(summary, given), '        '),
@@ -312,6 +314,7 @@ function method(
   ];
   const sent = ['params=_params', 'query=_query', ...(requestBody ? ['body=_body'] : [])];
   const passed = own.map((option) => option.replace(/^(\w+):.*$/, '$1=$1'));
+  if (takesIfMatch) passed.push('if_match=if_match');
   if (isChange && !item) passed.push('idempotency_key=idempotency_key');
   const call = (extra: readonly string[]) =>
     `${isAsync ? 'await ' : ''}self._transport.call("${id}", ${[...sent, ...passed, ...extra].join(', ')})`;

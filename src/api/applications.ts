@@ -175,6 +175,7 @@ export const applications: Resource<
         summary: 'Create an application and its first key',
         description: 'The key is in this response and in no later one.',
         permission: 'application:create',
+        tagged: true,
         body: applicationRequest,
         reply: { status: 201, body: application },
         example: {
@@ -216,6 +217,7 @@ export const applications: Resource<
         path: '/applications/:id',
         summary: 'Read an application',
         permission: 'application:read',
+        tagged: true,
         params: byId,
         reply: { status: 200, body: application },
         example: { params: { id: exampleId }, reply: { id: exampleId, name: 'Support desk' } },
@@ -230,6 +232,7 @@ export const applications: Resource<
           'Permissions and rules that are absent are taken away. Origins and an egress budget stay unless the ' +
           'request has others, or null.',
         permission: 'application:update',
+        tagged: true,
         params: byId,
         body: applicationUpdate,
         reply: { status: 200, body: application },
@@ -310,6 +313,7 @@ export const applications: Resource<
         path: '/applications/:id',
         summary: 'Delete an application and its keys',
         permission: 'application:delete',
+        tagged: true,
         params: byId,
         reply: { status: 204 },
         example: { params: { id: exampleId } },

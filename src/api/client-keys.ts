@@ -58,6 +58,7 @@ export const clientKeys: Resource<ClientKeyWriting & ClientKeyListing> = {
         path: '/keys',
         summary: 'Create a key by which clients encrypt; its public half is shown this once',
         permission: 'keys:create',
+        tagged: true,
         body: clientKeyRequest,
         bodyMayBeEmpty: true,
         // As the clients of the interface send it.
@@ -88,6 +89,7 @@ export const clientKeys: Resource<ClientKeyWriting & ClientKeyListing> = {
         path: '/keys/:id',
         summary: 'Read an encryption key, without its public half',
         permission: 'keys:read',
+        tagged: true,
         params: byId,
         reply: { status: 200, body: clientKey },
         example: { params: { id: exampleId }, reply: { id: exampleId } },
@@ -99,6 +101,7 @@ export const clientKeys: Resource<ClientKeyWriting & ClientKeyListing> = {
         path: '/keys/:id',
         summary: 'Delete an encryption key; what was encrypted for it cannot be read any more',
         permission: 'keys:delete',
+        tagged: true,
         params: byId,
         reply: { status: 204 },
         example: { params: { id: exampleId } },

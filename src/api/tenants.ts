@@ -175,6 +175,7 @@ export const tenants: Resource<TenantReporting> = {
         path: '/tenants/self',
         summary: 'Read the tenant, its settings and its quotas',
         permission: 'tenant:read',
+        tagged: true,
         reply: { status: 200, body: tenant },
         example: {},
         handle: ({ caller }) => readTenant(tools, caller),
@@ -186,6 +187,7 @@ export const tenants: Resource<TenantReporting> = {
         summary: 'Rename the tenant and change some of its settings',
         description: 'Settings that are absent stay.',
         permission: 'tenant:update',
+        tagged: true,
         body: tenantUpdate,
         reply: { status: 200, body: tenant },
         example: {
@@ -248,6 +250,7 @@ export const tenants: Resource<TenantReporting> = {
           'Delete the tenant and destroy its keys, so that none of its data can be read again',
         description: 'There is no way back.',
         permission: 'tenant:delete',
+        tagged: true,
         reply: { status: 204 },
         example: {},
         handle: ({ caller }) => deleteTenant(tools, caller),

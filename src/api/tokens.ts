@@ -173,6 +173,7 @@ export const tokens: Resource<ImportTools & ErasureReading> = {
       path: '/tokens/:id',
       summary: 'Read a token',
       permission: 'token:read',
+      tagged: true,
       params: byId,
       reply: { status: 200, body: token },
       example: { params: { id }, reply: { id, type: 'card', data: cardExample } },
@@ -187,6 +188,7 @@ export const tokens: Resource<ImportTools & ErasureReading> = {
         'Members that are absent stay, null removes. `containers`, `search_indexes` and the other attributes that ' +
         'are not objects are replaced.',
       permission: 'token:update',
+      tagged: true,
       params: byId,
       body: tokenPatch,
       mediaType: 'application/merge-patch+json',
@@ -233,6 +235,7 @@ export const tokens: Resource<ImportTools & ErasureReading> = {
       path: '/tokens/:id',
       summary: 'Delete a token',
       permission: 'token:delete',
+      tagged: true,
       params: byId,
       reply: { status: 204 },
       example: { params: { id: 'line-1' } },

@@ -20,6 +20,7 @@ export const errorKinds = {
   request_timeout: { status: 408, title: 'Request Timeout' },
   conflict: { status: 409, title: 'Conflict' },
   gone: { status: 410, title: 'Gone' },
+  precondition_failed: { status: 412, title: 'Precondition Failed' },
   body_too_large: { status: 413, title: 'Content Too Large' },
   unsupported_media_type: { status: 415, title: 'Unsupported Media Type' },
   unprocessable: { status: 422, title: 'Unprocessable Content' },

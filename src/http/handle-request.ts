@@ -3,6 +3,7 @@
 import { type Clock, second } from '../base/clock.ts';
 import { invalid, VaultError } from '../base/errors.ts';
 import { createKeyedMutex } from '../base/keyed-mutex.ts';
+import { ifMatching } from '../rules/entity-tag.ts';
 import { type Performing, perform, type ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
@@ -14,6 +15,7 @@ import { countParts, type Holder, type RouteLimits } from './limits/rate-limit.t
 import { checkMediaType, readBody } from './protocol/body.ts';
 import { FixedBody } from './protocol/fixed-body.ts';
 import type { ServiceHeaders } from './protocol/headers.ts';
+import { parseIfMatch } from './protocol/if-match.ts';
 import { type Handle, jsonMediaType, type RequestContext } from './protocol/request-context.ts';
 import type { OpenRoute, Route, StreamRoute, WholeRoute } from './protocol/route.ts';
 import { createSend } from './protocol/sending.ts';
@@ -113,7 +115,9 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     const { caller, params, query, body } = context;
     const input = { caller, params, query, body } as never;
     const performing = performingOf(route, context);
-    const run: RunOperation = (slot) => perform(performing, route.handle(input), slot);
+    const condition = parseIfMatch(context.headers['if-match']);
+    const run: RunOperation = (slot) =>
+      perform(performing, ifMatching(route.handle(input), condition), slot);
     const order = route.serialKey?.(input);
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }

@@ -14,6 +14,8 @@ export interface Reply {
   readonly status: 200 | 201 | 202 | 204;
   /** Path of the created resource. */
   readonly location?: string;
+  /** The entity tag of what the response is about, as it is now. */
+  readonly etag?: string;
   readonly body?: ReplyBody;
   /** Replaces status and body: a response that the tenant's code made. */
   readonly made?: MadeReply;

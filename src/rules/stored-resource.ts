@@ -22,9 +22,10 @@ import type { RowFromStore, Unproven } from '../store/stored-row.ts';
 import type { Key, Row } from '../store/tables.ts';
 import { nameOf } from './bound-row.ts';
 import type { Caller } from './caller.ts';
+import { tagOf, tagsOf } from './entity-tag.ts';
 import { alteredEntries, entryOf } from './log-entries.ts';
 import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
-import type { Decide, Refused } from './operation.ts';
+import type { CompletedOperation, Decide, Refused } from './operation.ts';
 import { ifProven, provenRows, requireProven } from './proven-row.ts';
 import type { Reply } from './reply.ts';
 import type { Tenant } from './tenant.ts';
@@ -159,7 +160,12 @@ export function read<T extends ResourceTable>(
     const fact = { ...named(table, row), operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: await resource.show(caller, row, 'read') },
+      reply: {
+        status: 200,
+        etag: tagOf(caller.tenant, table, row),
+        body: await resource.show(caller, row, 'read'),
+      },
+      before: tagsOf(caller.tenant, table, row),
     };
   };
 }
@@ -186,6 +192,7 @@ export function remove<T extends ResourceTable>(
         entries: [entryOf(caller, now, fact), ...entries],
       },
       reply: { status: 204 },
+      before: tagsOf(tenant, table, row),
     };
   };
 }
@@ -337,7 +344,12 @@ export function create<T extends ResourceTable, Request, Settings, Opened>(
         insert: { ...inTable(table, row), ...related.insert },
         entries: [entryOf(caller, now, { ...name, operation: 'create' }), ...entries],
       },
-      reply: { status: 201, location: `${path}/${name.id}`, ...reply },
+      reply: {
+        status: 201,
+        location: `${path}/${name.id}`,
+        etag: tagOf(caller.tenant, table, row),
+        ...reply,
+      },
     };
   };
 }
@@ -380,8 +392,9 @@ export function replace<T extends ReplacedTable, Request, Settings, Opened>(
   return async () => {
     const revised = await revision(resource, caller, { id, settingsOf: () => settings });
     if ('refusal' in revised) return revised;
-    const { change, row } = revised;
-    return { change, reply: { status: 200, body: await resource.show(caller, row, 'update') } };
+    const { change, row, before, etag } = revised;
+    const body = await resource.show(caller, row, 'update');
+    return { change, reply: { status: 200, etag, body }, before };
   };
 }
 
@@ -412,7 +425,8 @@ export function patch<T extends ReplacedTable, Request, Settings, Opened>(
     const settingsOf = (row: Row<T>, before: Opened) => resource.patched(row, before, patch);
     const revised = await revision(resource, caller, { id, settingsOf });
     if ('refusal' in revised) return revised;
-    return { change: revised.change, reply: { status: 204 } };
+    const { change, before, etag } = revised;
+    return { change, reply: { status: 204, etag }, before };
   };
 }
 
@@ -421,13 +435,20 @@ interface Revising<T extends ReplacedTable, Settings, Opened> {
   readonly settingsOf: (row: Row<T>, before: Opened) => Settings;
 }
 
+interface Revision<T extends ReplacedTable>
+  extends Pick<Required<CompletedOperation>, 'change' | 'before'> {
+  readonly row: Row<T>;
+  readonly etag: string;
+}
+
 async function revision<T extends ReplacedTable, Request, Settings, Opened>(
   resource: ReplacedResource<T, Request, Settings, Opened>,
   caller: Caller,
   { id, settingsOf }: Revising<T, Settings, Opened>,
-): Promise<Refused | { readonly change: Change; readonly row: Row<T> }> {
+): Promise<Refused | Revision<T>> {
   const { table } = resource;
-  const found = await currentRow(resource, { tenant: caller.tenant, id });
+  const { tenant } = caller;
+  const found = await currentRow(resource, { tenant, id });
   const before = resource.open(caller, found);
   const settings = settingsOf(found, before);
   const name = named(table, found) as {
@@ -441,7 +462,12 @@ async function revision<T extends ReplacedTable, Request, Settings, Opened>(
   const next = nextVersion(caller, found as ReplacedRow & Row<T>, now);
   const { row, ...related } = await resource.revise(caller, next, { settings, before });
   const entry = entryOf(caller, now, { ...name, operation: 'update' });
-  return { change: { ...related, replace: inTable(table, row), entries: [entry] }, row };
+  return {
+    change: { ...related, replace: inTable(table, row), entries: [entry] },
+    row,
+    etag: tagOf(tenant, table, row),
+    before: tagsOf(tenant, table, found),
+  };
 }
 
 /** The row as it is written again. Its version is raised, so that concurrent changes collide. */

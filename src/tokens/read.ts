@@ -3,6 +3,7 @@
 import type { Clock } from '../base/clock.ts';
 import { newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Caller } from '../rules/caller.ts';
+import { tagOf, tagsOf } from '../rules/entity-tag.ts';
 import { openerFor } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
 import { decide } from '../rules/policy.ts';
@@ -35,6 +36,10 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     const disclosure = { shown: shownAs({ row, grant }), through: 'get' } as const;
     const body = viewToken({ row, sealed, grant, evaluation: newEvaluation(), onMaskFailure });
     const entry = readEntry(caller, now, { row, disclosure, body });
-    return { change: { entries: [entry] }, reply: { status: 200, body } };
+    return {
+      change: { entries: [entry] },
+      reply: { status: 200, etag: tagOf(tenant, 'tokens', row), body },
+      before: tagsOf(tenant, 'tokens', row),
+    };
   };
 }

@@ -4,6 +4,7 @@ import type { Instant } from '../base/clock.ts';
 import { createPause } from '../base/pauses.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Caller } from '../rules/caller.ts';
+import { tagOf, tagsOf } from '../rules/entity-tag.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { openerFor } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
@@ -105,9 +106,11 @@ export function updateToken(
       },
       reply: {
         status: 200,
+        etag: tagOf(tenant, 'tokens', updated),
         body: viewAt(now),
         ...changedToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
       },
+      before: tagsOf(tenant, 'tokens', row),
     };
   };
 }

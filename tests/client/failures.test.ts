@@ -11,6 +11,7 @@ import {
   ConfigurationError,
   ConflictError,
   ConnectionError,
+  etagOf,
   NotAVaultError,
   PermissionError,
   RateLimitError,
@@ -346,6 +347,30 @@ test('a signal ends a request, the wait for its next attempt, and one that did n
   ]);
   await assert.rejects(vault.tokens.get('any', { signal: waiting.signal }), reason);
   assert.equal(sent.length, 1);
+});
+
+test('a change under the tag of an earlier state is a ConflictError, and changes nothing', async () => {
+  const tenant = await tenants();
+  const admin = clientOf(tenant, { apiKey: tenant.managementKey });
+  const destination_url = 'https://api.example.com';
+  const created = await admin.proxies.create({ name: 'first', destination_url });
+  const read = await admin.proxies.get(created.id);
+  const ifMatch = etagOf(read);
+  assert.ok(ifMatch);
+  assert.equal(etagOf(created), ifMatch);
+  assert.equal(etagOf({ ...read }), undefined, 'a tag belongs to a response');
+  await admin.proxies.update(read.id, { name: 'second' }, { ifMatch });
+  for (const change of [
+    () => admin.proxies.update(read.id, { name: 'third' }, { ifMatch }),
+    () => admin.proxies.replace(read.id, { name: 'third', destination_url }, { ifMatch }),
+    () => admin.proxies.delete(read.id, { ifMatch }),
+  ]) {
+    await assert.rejects(
+      change(),
+      (error) => error instanceof ConflictError && error.code === 'precondition_failed',
+    );
+  }
+  assert.equal((await admin.proxies.get(read.id)).name, 'second');
 });
 
 test('each response is reported with its operation, status, trace id and attempt', async (t) => {

@@ -23,6 +23,7 @@ export {
   VersionError,
   WebhookSignatureError,
 } from './errors.ts';
+export { etagOf } from './etag.ts';
 export type { ExportOptions, Progress } from './export.ts';
 export type { ImportOptions, ImportResult } from './import.ts';
 export type { List, Page } from './list.ts';

@@ -10,6 +10,7 @@ import {
   TimeoutError,
   VersionError,
 } from './errors.ts';
+import { tagged } from './etag.ts';
 import { after, chunksOf } from './lines.ts';
 import { retryAfterOf, waitMs } from './retries.ts';
 import { apiVersion, type OperationId, type Operations, operations, type Problem } from './wire.ts';
@@ -59,6 +60,8 @@ export interface ResponseFacts {
   readonly status: number;
   /** Names the request in the log of the vault. */
   readonly traceId: string | undefined;
+  /** The tag of the state that the request read or made, of what has one: see {@link etagOf}. */
+  readonly etag?: string;
   /** 1, and one more for each retry. */
   readonly attempts: number;
 }
@@ -83,6 +86,11 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** Of requests that change something: a random one unless given. The vault does what has one key once. */
   readonly idempotencyKey?: string | undefined;
+  /**
+   * Of a request that changes one thing: the tag of its state, see {@link etagOf}. Where it is in another state by now,
+   * the vault changes nothing, and a `ConflictError` is thrown.
+   */
+  readonly ifMatch?: string | undefined;
   /** Names the request in the log of the vault, which chooses one unless it is given. */
   readonly traceId?: string | undefined;
 }
@@ -180,7 +188,10 @@ export class Connection {
         const mediaType = response.headers.get('content-type') ?? '';
         if (text === '') return undefined as Reply<Id>;
         if (mediaType.startsWith('text/plain')) return text as Reply<Id>;
-        return conceal(this.#parse(text, response, id), ofAnyForm.has(id)) as Reply<Id>;
+        return tagged(
+          conceal(this.#parse(text, response, id), ofAnyForm.has(id)),
+          response.headers.get('etag'),
+        ) as Reply<Id>;
       },
       options,
     );
@@ -190,7 +201,7 @@ export class Connection {
   prepare<Id extends OperationId>(
     id: Id,
     input: Input<Id>,
-    { idempotencyKey }: RequestOptions = {},
+    { idempotencyKey, ifMatch }: RequestOptions = {},
     body?: string,
   ): Outgoing {
     const given = input as { params?: object; query?: object; body?: unknown };
@@ -209,6 +220,7 @@ export class Connection {
     if (changes && !reading.has(id)) {
       headers.set(this.header('IDEMPOTENCY-KEY'), idempotencyKey ?? randomId());
     }
+    if (ifMatch !== undefined) headers.set('if-match', ifMatch);
     if (body !== undefined) headers.set('content-type', 'application/x-ndjson');
     else if (given.body !== undefined) {
       headers.set('content-type', method === 'PATCH' ? mergePatch : 'application/json');
@@ -294,11 +306,13 @@ export class Connection {
         signal: control.signal,
       });
       hasResponded = true;
+      const etag = response.headers.get('etag');
       this.#options.onResponse?.({
         operation,
         status: response.status,
         traceId: this.#traceOf(response),
         attempts,
+        ...(etag !== null && { etag }),
       });
       if (!isForeign?.(response) && !response.ok) throw await this.#refusalOf(response, operation);
       return await read(response);

@@ -348,7 +348,7 @@ export class NotFoundError extends ApiError {
 }
 
 /**
- * 409: the id is taken, or something changed at the same time.
+ * 409: the id is taken, or something changed at the same time. 412: it changed since the state that `ifMatch` names.
  *
  * @example
  * ```ts
@@ -414,6 +414,7 @@ const classes: Readonly<Record<number, typeof ApiError>> = {
   403: PermissionError,
   404: NotFoundError,
   409: ConflictError,
+  412: ConflictError,
   429: RateLimitError,
 };
 

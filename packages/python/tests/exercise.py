@@ -203,6 +203,14 @@ def blocking(given: dict[str, Any]) -> None:
     above = failure(lambda: vault.proxy.request("GET", "/a/../../tokens/python-card", proxy=proxy.key))
     assert isinstance(above, ConfigurationError)
 
+    seen = admin.proxies.get(proxy.id)
+    assert seen.etag == proxy.etag is not None and "etag" not in seen
+    admin.proxies.update(proxy.id, timeout=21, if_match=seen.etag)
+    stale = failure(lambda: admin.proxies.update(proxy.id, timeout=22, if_match=seen.etag))
+    assert isinstance(stale, ConflictError) and stale.code == "precondition_failed"
+    assert isinstance(failure(lambda: admin.proxies.delete(proxy.id, if_match=seen.etag)), ConflictError)
+    assert admin.proxies.get(proxy.id).timeout == 21
+
     reactor = admin.reactors.create(name="r", code="module.exports = async (req) => ({ raw: req.args })")
     result = vault.reactors.react(reactor.id, args={"value": SECRET})
     assert result["raw"] == {"value": SECRET} and SECRET not in shown(result)

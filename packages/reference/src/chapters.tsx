@@ -102,7 +102,7 @@ function Authentication({ description }: ChapterProps): JSX.Element {
 }
 
 function Requests({ description }: ChapterProps): JSX.Element {
-  const { IdempotencyKey, TraceId } = description.components.parameters;
+  const { IdempotencyKey, IfMatch, TraceId } = description.components.parameters;
   return (
     <>
       <Prose
@@ -115,7 +115,7 @@ function Requests({ description }: ChapterProps): JSX.Element {
       <Table
         label="Headers of every request"
         head={['Header', 'Meaning']}
-        rows={[IdempotencyKey, TraceId].flatMap((one) =>
+        rows={[IdempotencyKey, IfMatch, TraceId].flatMap((one) =>
           one ? [[<code>{one.name}</code>, <Inline text={one.description} />]] : [],
         )}
       />

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
 import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -157,7 +158,12 @@ export function updateApplication(
     const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
     return {
       change: { replace: { applications: [row] }, entries: [entryOf(caller, now, fact)] },
-      reply: { status: 200, body: viewApplication(row, keys) },
+      reply: {
+        status: 200,
+        etag: tagOf(caller.tenant, 'applications', row),
+        body: viewApplication(row, keys),
+      },
+      before: tagsOf(caller.tenant, 'applications', found),
     };
   };
 }

@@ -10,6 +10,7 @@ import {
 } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import type { Actor, Caller } from '../../rules/caller.ts';
+import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { ifProven, proven, provenRows } from '../../rules/proven-row.ts';
@@ -89,7 +90,12 @@ export function createPerson(
         insert: { people: [row] },
         entries: [entryOf(actor, at, { entity: 'person', id, operation: 'create' })],
       },
-      reply: { status: 201, location: `/people/${id}`, body: viewPerson(row) },
+      reply: {
+        status: 201,
+        location: `/people/${id}`,
+        etag: tagOf(tenant, 'people', row),
+        body: viewPerson(row),
+      },
     };
   };
 }
@@ -130,7 +136,8 @@ export function updatePerson(
   const { tenant, application: modified_by } = actor;
   return async () => {
     const now = clock.now();
-    const { proof: _proof, ...found } = await rowOf(store, 'people', { tenant, id });
+    const stored = await rowOf(store, 'people', { tenant, id });
+    const { proof: _proof, ...found } = stored;
     const roles = await rolesIn(store, tenant, update.applications);
     const row = proven(tenant, 'people', {
       ...found,
@@ -143,7 +150,8 @@ export function updatePerson(
     const fact = { entity: 'person', id: row.person_id, operation: 'update' } as const;
     return {
       change: { replace: { people: [row] }, entries: [entryOf(actor, now, fact)] },
-      reply: { status: 200, body: viewPerson(row) },
+      reply: { status: 200, etag: tagOf(tenant, 'people', row), body: viewPerson(row) },
+      before: tagsOf(tenant, 'people', stored),
     };
   };
 }
@@ -172,7 +180,8 @@ export function readPerson({ store, clock }: PeopleReading, caller: Caller, id: 
     const fact = { entity: 'person', id: row.person_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: viewPerson(row) },
+      reply: { status: 200, etag: tagOf(tenant, 'people', row), body: viewPerson(row) },
+      before: tagsOf(tenant, 'people', row),
     };
   };
 }
@@ -207,6 +216,7 @@ export function removePerson({ store, clock }: PeopleReading, actor: Actor, id: 
         entries: [entryOf(actor, now, fact), ...entries],
       },
       reply: { status: 204 },
+      before: tagsOf(tenant, 'people', row),
     };
   };
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { requireProven } from '../../rules/proven-row.ts';
@@ -22,7 +23,8 @@ export function readTenant({ tenants, clock }: TenantReading, caller: Caller): D
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, body: viewTenant(row) },
+      reply: { status: 200, etag: tagOf(caller.tenant, 'tenants', row), body: viewTenant(row) },
+      before: tagsOf(caller.tenant, 'tenants', row),
     };
   };
 }

@@ -1,5 +1,6 @@
 /** Updating a tenant: its own name and settings through the API, its quotas by the operator. */
 import type { Caller, Operator } from '../../rules/caller.ts';
+import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proven } from '../../rules/proven-row.ts';
@@ -33,7 +34,12 @@ export function updateTenant(
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'update' } as const;
     return {
       change: { replace: { tenants: [updated] }, entries: [entryOf(caller, now, fact)] },
-      reply: { status: 200, body: viewTenant(updated) },
+      reply: {
+        status: 200,
+        etag: tagOf(caller.tenant, 'tenants', updated),
+        body: viewTenant(updated),
+      },
+      before: tagsOf(caller.tenant, 'tenants', row),
     };
   };
 }

@@ -6,12 +6,14 @@ export interface HeaderComponents {
   readonly key: string;
   /** Parameters by their name as a component. */
   readonly parameters: Readonly<
-    Record<'IdempotencyKey' | 'TraceId' | 'ProxyKey' | 'ProxyUrl', Schema>
+    Record<'IdempotencyKey' | 'IfMatch' | 'TraceId' | 'ProxyKey' | 'ProxyUrl', Schema>
   >;
   /** Headers of responses by their name as a component. */
   readonly responses: Readonly<Record<string, Schema>>;
   /** Headers of a response of this status, as references. */
   of(status: number): Schema;
+  /** That of a response about what has an entity tag, as a reference. */
+  readonly etag: Schema;
 }
 
 const count = { type: 'integer', minimum: 0 };
@@ -68,6 +70,16 @@ export function headersOf(prefix: string): HeaderComponents {
         },
         example: '7c1f7a52-3a0e-4f3b-9f4e-5d1a2b3c4d5e',
       },
+      IfMatch: {
+        name: 'If-Match',
+        in: 'header',
+        description:
+          'Entity tags of states as `ETag` gave them, in quotes. Where the resource has none of them any more, ' +
+          'nothing changes, and the response is 412. `*` stands for any state. Tags that something on the way has ' +
+          'made weak (`W/"…"`) never match.',
+        schema: { type: 'string', minLength: 1 },
+        example: '"pV3n0cW7kq1xT9sZ4mBd"',
+      },
       TraceId: {
         name: trace,
         in: 'header',
@@ -94,9 +106,18 @@ export function headersOf(prefix: string): HeaderComponents {
         schema: { type: 'string', format: 'uri', pattern: '^https://' },
       },
     },
-    responses: Object.fromEntries(
-      rows.map(({ component, description, schema }) => [component, { description, schema }]),
-    ),
+    responses: {
+      ...Object.fromEntries(
+        rows.map(({ component, description, schema }) => [component, { description, schema }]),
+      ),
+      ETag: {
+        description:
+          'The entity tag of the resource as it now is, whatever the caller may see of it. Another change gives it ' +
+          'another tag. Send it as `If-Match` to change nothing that has changed since.',
+        schema: { type: 'string' },
+      },
+    },
+    etag: { ETag: { $ref: '#/components/headers/ETag' } },
     of: (status) =>
       Object.fromEntries(
         rows

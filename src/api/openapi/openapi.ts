@@ -91,7 +91,7 @@ const openTag = 'Service';
 const examples: Readonly<Record<string, Json | undefined>> = recorded;
 
 function describe(published: PublishedOperation, shared: SharedParts): object {
-  const { operation, takesIdempotencyKey } = published;
+  const { operation, takesIdempotencyKey, takesIfMatch } = published;
   const { id, summary, permission, problems, body } = operation;
   return {
     operationId: id,
@@ -105,6 +105,7 @@ function describe(published: PublishedOperation, shared: SharedParts): object {
     parameters: [
       ...parametersOf(published, shared.components),
       ...(takesIdempotencyKey ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+      ...(takesIfMatch ? [{ $ref: '#/components/parameters/IfMatch' }] : []),
       { $ref: '#/components/parameters/TraceId' },
     ],
     ...(body && { requestBody: requestBodyOf(published, body, shared) }),
@@ -222,13 +223,14 @@ function successOf(
   { components, headers }: SharedParts,
 ): object {
   const { status, body, mediaType = 'application/json' } = operation.reply;
+  const isTagged = operation.tagged && operation.method !== 'DELETE';
   const example = examples[operation.id];
   const content = (schema: Schema) =>
     isStream ? linesOf(schema, example) : { schema, ...(example !== undefined && { example }) };
   return {
     [status]: {
       description: descriptions[status] ?? 'Done',
-      headers: headers.of(status),
+      headers: { ...headers.of(status), ...(isTagged && headers.etag) },
       ...(body && { content: { [mediaType]: content(components.refer(body)) } }),
     },
   };

@@ -70,6 +70,11 @@ export const problemMeanings: Readonly<Record<ErrorCode, ProblemMeaning>> = {
     cause: 'The public product has removed this operation, and this vault never had it.',
     cure: 'The description of the operation names the one that replaces it.',
   },
+  precondition_failed: {
+    cause:
+      'The resource is not in a state that `If-Match` names: it was changed since it was read.',
+    cure: 'Read the resource, look at what has changed, and send the request again with its new `ETag`.',
+  },
   body_too_large: {
     cause: 'The body is larger than the operation accepts.',
     cure: 'Send several requests, or [import](#createTokens) lines: each line has the limit for itself.',

@@ -15,6 +15,8 @@ export interface PublishedOperation {
   /** The errors it may return, by status. */
   readonly problems: ReadonlyMap<number, readonly ErrorCode[]>;
   readonly takesIdempotencyKey: boolean;
+  /** Whether it changes what has an entity tag. */
+  readonly takesIfMatch: boolean;
   readonly isStream: boolean;
 }
 
@@ -59,8 +61,13 @@ function published(operation: Operation, tag: string): PublishedOperation {
     kinds: kindsOf(operation),
     problems: problemsOf(operation),
     takesIdempotencyKey: !isStream && ['POST', 'PUT', 'PATCH'].includes(operation.method),
+    takesIfMatch: takesIfMatch(operation),
     isStream,
   };
+}
+
+function takesIfMatch({ tagged, method }: Operation): boolean {
+  return tagged === true && ['PUT', 'PATCH', 'DELETE'].includes(method);
 }
 
 function kindsOf({ permission, kinds }: Operation): readonly HolderKind[] {
@@ -92,6 +99,7 @@ function problemsOf(operation: Operation): PublishedOperation['problems'] {
     ...problems,
     ...(permission !== 'any key' || kinds ? (['forbidden'] as const) : []),
     ...has(params, 'not_found'),
+    ...(takesIfMatch(operation) ? (['precondition_failed'] as const) : []),
     ...has(body, 'request_timeout', 'body_too_large'),
     ...(method === 'GET' ? [] : (['unsupported_media_type', 'conflict'] as const)),
     ...(isWrite ? (['body_too_large', 'request_timeout', 'insufficient_storage'] as const) : []),

@@ -12,6 +12,7 @@ const preflightSeconds = 86_400;
 const accepted: readonly ServiceHeader[] = ['api-key', 'idempotency-key', 'trace-id', 'reason'];
 
 const exposed = [
+  'ETag',
   'Location',
   'Retry-After',
   'RateLimit-Limit',
@@ -41,7 +42,12 @@ export function createCors(prefixes: readonly string[]): Cors {
     preflightHeaders: {
       'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
       // Browser clients add headers of their own that identify the client.
-      'access-control-allow-headers': ['Content-Type', ...accepted.flatMap(under), '*'].join(', '),
+      'access-control-allow-headers': [
+        'Content-Type',
+        'If-Match',
+        ...accepted.flatMap(under),
+        '*',
+      ].join(', '),
       'access-control-max-age': String(preflightSeconds),
     },
   };

@@ -30,13 +30,14 @@ export type Send = (
 ) => Promise<void> | undefined;
 
 export function createSend({ publicUrl = '', streaming }: SendingOptions): Send {
-  return ({ status, location, body, list, made }, context, sending) => {
+  return ({ status, location, etag, body, list, made }, context, sending) => {
     if (list) {
       const { serialize } = sending;
       const caller = () => sending.caller(context);
       return streaming.responseList({ context, serialize, caller, list });
     }
     if (location !== undefined) context.setHeader('location', `${publicUrl}${location}`);
+    if (etag !== undefined) context.setHeader('etag', etag);
     if (made) sendMade(context, made);
     else if (body === undefined) context.send(status);
     else context.send(status, textOf(status, body, sending), jsonMediaType);

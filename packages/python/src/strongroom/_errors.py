@@ -131,5 +131,6 @@ BY_STATUS: dict[int, type[ApiError]] = {
     403: PermissionError,
     404: NotFoundError,
     409: ConflictError,
+    412: ConflictError,
     429: RateLimitError,
 }

@@ -37,6 +37,14 @@ class Object(dict[str, Any]):
     the name of a method of a dictionary, such as `keys`, are read as `application["keys"]`.
     """
 
+    etag: str | None = None
+    """Of a response about one thing: the tag of its state, for the argument `if_match` of a change."""
+
+    def __init__(self, *members: Any, **more: Any) -> None:
+        super().__init__(*members, **more)
+        if members and isinstance(members[0], Object):
+            self.etag = members[0].etag
+
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]

@@ -84,6 +84,7 @@ class SyncTokens(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Token:
         """Update a token by JSON merge patch.
@@ -100,7 +101,7 @@ class SyncTokens(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"data": data, "mask": mask, "containers": containers, "metadata": metadata, "search_indexes": search_indexes, "fingerprint_expression": fingerprint_expression, "deduplicate_token": deduplicate_token, "expires_at": expires_at})
-        reply = self._transport.call("updateToken", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("updateToken", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Token(reply)
 
     def delete(
@@ -110,11 +111,12 @@ class SyncTokens(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a token."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteToken", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteToken", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -273,6 +275,7 @@ class AsyncTokens(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Token:
         """Update a token by JSON merge patch.
@@ -289,7 +292,7 @@ class AsyncTokens(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"data": data, "mask": mask, "containers": containers, "metadata": metadata, "search_indexes": search_indexes, "fingerprint_expression": fingerprint_expression, "deduplicate_token": deduplicate_token, "expires_at": expires_at})
-        reply = await self._transport.call("updateToken", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("updateToken", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Token(reply)
 
     async def delete(
@@ -299,11 +302,12 @@ class AsyncTokens(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a token."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteToken", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteToken", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -566,6 +570,7 @@ class SyncApplications(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Application:
         """Replace an application's name, permissions and rules, and change its limits.
@@ -579,7 +584,7 @@ class SyncApplications(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget})
-        reply = self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Application(reply)
 
     def delete(
@@ -589,11 +594,12 @@ class SyncApplications(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete an application and its keys."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteApplication", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteApplication", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -827,6 +833,7 @@ class AsyncApplications(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Application:
         """Replace an application's name, permissions and rules, and change its limits.
@@ -840,7 +847,7 @@ class AsyncApplications(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget})
-        reply = await self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Application(reply)
 
     async def delete(
@@ -850,11 +857,12 @@ class AsyncApplications(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete an application and its keys."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteApplication", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteApplication", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -1230,6 +1238,7 @@ class SyncPeople(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Person:
         """Replace a person's name and applications.
@@ -1240,7 +1249,7 @@ class SyncPeople(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "applications": applications})
-        reply = self._transport.call("updatePerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("updatePerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Person(reply)
 
     def delete(
@@ -1250,11 +1259,12 @@ class SyncPeople(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Remove a person, and end all sessions of the person."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deletePerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deletePerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -1396,6 +1406,7 @@ class AsyncPeople(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Person:
         """Replace a person's name and applications.
@@ -1406,7 +1417,7 @@ class AsyncPeople(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "applications": applications})
-        reply = await self._transport.call("updatePerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("updatePerson", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Person(reply)
 
     async def delete(
@@ -1416,11 +1427,12 @@ class AsyncPeople(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Remove a person, and end all sessions of the person."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deletePerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deletePerson", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -1605,6 +1617,7 @@ class SyncProxies(SyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> None:
         """Update a proxy by JSON merge patch.
@@ -1630,7 +1643,7 @@ class SyncProxies(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "destination_url": destination_url, "request_transform": request_transform, "response_transform": response_transform, "request_transforms": request_transforms, "response_transforms": response_transforms, "application": application, "configuration": configuration, "require_auth": require_auth, "disable_detokenization": disable_detokenization, "allow_encrypted": allow_encrypted, "timeout": timeout, "proxy_host": proxy_host, "allowed_paths": allowed_paths, "allowed_methods": allowed_methods, "client_certificate": client_certificate, "client_key": client_key})
-        self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
 
     def replace(
         self,
@@ -1655,6 +1668,7 @@ class SyncProxies(SyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Proxy:
         """Replace a proxy; its key stays.
@@ -1680,7 +1694,7 @@ class SyncProxies(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "destination_url": destination_url, "request_transform": request_transform, "response_transform": response_transform, "request_transforms": request_transforms, "response_transforms": response_transforms, "application": application, "configuration": configuration, "require_auth": require_auth, "disable_detokenization": disable_detokenization, "allow_encrypted": allow_encrypted, "timeout": timeout, "proxy_host": proxy_host, "allowed_paths": allowed_paths, "allowed_methods": allowed_methods, "client_certificate": client_certificate, "client_key": client_key})
-        reply = self._transport.call("replaceProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("replaceProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Proxy(reply)
 
     def delete(
@@ -1690,11 +1704,12 @@ class SyncProxies(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a proxy."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteProxy", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteProxy", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -1820,6 +1835,7 @@ class AsyncProxies(AsyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> None:
         """Update a proxy by JSON merge patch.
@@ -1845,7 +1861,7 @@ class AsyncProxies(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "destination_url": destination_url, "request_transform": request_transform, "response_transform": response_transform, "request_transforms": request_transforms, "response_transforms": response_transforms, "application": application, "configuration": configuration, "require_auth": require_auth, "disable_detokenization": disable_detokenization, "allow_encrypted": allow_encrypted, "timeout": timeout, "proxy_host": proxy_host, "allowed_paths": allowed_paths, "allowed_methods": allowed_methods, "client_certificate": client_certificate, "client_key": client_key})
-        await self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        await self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
 
     async def replace(
         self,
@@ -1870,6 +1886,7 @@ class AsyncProxies(AsyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Proxy:
         """Replace a proxy; its key stays.
@@ -1895,7 +1912,7 @@ class AsyncProxies(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "destination_url": destination_url, "request_transform": request_transform, "response_transform": response_transform, "request_transforms": request_transforms, "response_transforms": response_transforms, "application": application, "configuration": configuration, "require_auth": require_auth, "disable_detokenization": disable_detokenization, "allow_encrypted": allow_encrypted, "timeout": timeout, "proxy_host": proxy_host, "allowed_paths": allowed_paths, "allowed_methods": allowed_methods, "client_certificate": client_certificate, "client_key": client_key})
-        reply = await self._transport.call("replaceProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("replaceProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Proxy(reply)
 
     async def delete(
@@ -1905,11 +1922,12 @@ class AsyncProxies(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a proxy."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteProxy", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteProxy", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -2004,6 +2022,7 @@ class SyncReactors(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> None:
         """Update a reactor by JSON merge patch.
@@ -2018,7 +2037,7 @@ class SyncReactors(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "code": code, "configuration": configuration, "application": application, "runtime": runtime, "allowed_hosts": allowed_hosts})
-        self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
 
     def replace(
         self,
@@ -2033,6 +2052,7 @@ class SyncReactors(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Reactor:
         """Replace a reactor.
@@ -2047,7 +2067,7 @@ class SyncReactors(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "code": code, "configuration": configuration, "application": application, "runtime": runtime, "allowed_hosts": allowed_hosts})
-        reply = self._transport.call("replaceReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("replaceReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Reactor(reply)
 
     def delete(
@@ -2057,11 +2077,12 @@ class SyncReactors(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a reactor, with its waiting calls, their results and logs."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteReactor", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteReactor", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -2267,6 +2288,7 @@ class AsyncReactors(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> None:
         """Update a reactor by JSON merge patch.
@@ -2281,7 +2303,7 @@ class AsyncReactors(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "code": code, "configuration": configuration, "application": application, "runtime": runtime, "allowed_hosts": allowed_hosts})
-        await self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        await self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
 
     async def replace(
         self,
@@ -2296,6 +2318,7 @@ class AsyncReactors(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Reactor:
         """Replace a reactor.
@@ -2310,7 +2333,7 @@ class AsyncReactors(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "code": code, "configuration": configuration, "application": application, "runtime": runtime, "allowed_hosts": allowed_hosts})
-        reply = await self._transport.call("replaceReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("replaceReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Reactor(reply)
 
     async def delete(
@@ -2320,11 +2343,12 @@ class AsyncReactors(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a reactor, with its waiting calls, their results and logs."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteReactor", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteReactor", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -2528,6 +2552,7 @@ class SyncWebhooks(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Webhook:
         """Replace a webhook; its secret stays.
@@ -2542,7 +2567,7 @@ class SyncWebhooks(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "url": url, "notify_email": notify_email, "events": events, "ordered": ordered, "status": status})
-        reply = self._transport.call("replaceWebhook", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("replaceWebhook", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Webhook(reply)
 
     def delete(
@@ -2552,11 +2577,12 @@ class SyncWebhooks(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a webhook and what was to be delivered to it."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteWebhook", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteWebhook", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -2765,6 +2791,7 @@ class AsyncWebhooks(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Webhook:
         """Replace a webhook; its secret stays.
@@ -2779,7 +2806,7 @@ class AsyncWebhooks(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "url": url, "notify_email": notify_email, "events": events, "ordered": ordered, "status": status})
-        reply = await self._transport.call("replaceWebhook", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("replaceWebhook", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Webhook(reply)
 
     async def delete(
@@ -2789,11 +2816,12 @@ class AsyncWebhooks(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete a webhook and what was to be delivered to it."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteWebhook", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteWebhook", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def list(
         self,
@@ -3263,11 +3291,12 @@ class SyncEncryptionKeys(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete an encryption key; what was encrypted for it cannot be read any more."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteEncryptionKey", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteEncryptionKey", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
 
 class AsyncEncryptionKeys(AsyncResource):
@@ -3328,11 +3357,12 @@ class AsyncEncryptionKeys(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete an encryption key; what was encrypted for it cannot be read any more."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteEncryptionKey", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteEncryptionKey", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
 
 class SyncTenant(SyncResource):
@@ -3359,6 +3389,7 @@ class SyncTenant(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Tenant:
         """Rename the tenant and change some of its settings.
@@ -3369,7 +3400,7 @@ class SyncTenant(SyncResource):
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "settings": settings})
-        reply = self._transport.call("updateTenant", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = self._transport.call("updateTenant", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Tenant(reply)
 
     def delete(
@@ -3378,11 +3409,12 @@ class SyncTenant(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete the tenant and destroy its keys, so that none of its data can be read again."""
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        self._transport.call("deleteTenant", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        self._transport.call("deleteTenant", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     def activity(
         self,
@@ -3539,6 +3571,7 @@ class AsyncTenant(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.Tenant:
         """Rename the tenant and change some of its settings.
@@ -3549,7 +3582,7 @@ class AsyncTenant(AsyncResource):
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "settings": settings})
-        reply = await self._transport.call("updateTenant", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        reply = await self._transport.call("updateTenant", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Tenant(reply)
 
     async def delete(
@@ -3558,11 +3591,12 @@ class AsyncTenant(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
+        if_match: str | None = None,
     ) -> None:
         """Delete the tenant and destroy its keys, so that none of its data can be read again."""
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        await self._transport.call("deleteTenant", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        await self._transport.call("deleteTenant", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
 
     async def activity(
         self,

@@ -100,6 +100,7 @@ class Core:
         body: Any = UNSET,
         lines: str | None = None,
         idempotency_key: str | None = None,
+        if_match: str | None = None,
         trace_id: str | None = None,
     ) -> Outgoing:
         method, pattern = OPERATIONS[operation].split(" ")[:2]
@@ -127,6 +128,8 @@ class Core:
             headers[self.header("TRACE-ID")] = trace_id
         if method in ("POST", "PUT", "PATCH") and operation not in _READING:
             headers[self.header("IDEMPOTENCY-KEY")] = idempotency_key or str(uuid.uuid4())
+        if if_match is not None:
+            headers["if-match"] = if_match
         content: bytes | None = None
         if lines is not None:
             headers["content-type"] = "application/x-ndjson"
@@ -147,6 +150,8 @@ class Core:
         if value is UNSET:
             raise self.not_a_vault(operation, response)
         if operation not in _OF_ANY_FORM:
+            if isinstance(value, Object):
+                value.etag = response.headers.get("etag")
             return value
         if isinstance(value, dict):
             return HiddenObject(value)

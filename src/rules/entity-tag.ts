@@ -1,0 +1,77 @@
+/**
+ * Conditional requests (RFC 9110, 13): a caller names the state of a resource that it knows, and the request is refused
+ * where the resource has another state. A change removes or replaces the row in the version that was read, so no other
+ * change can come between the comparison and the commit.
+ */
+import { VaultError } from '../base/errors.ts';
+import { entityTagsOf } from '../keys/entity-tag.ts';
+import type { ExplainedName } from '../store/row-states.ts';
+import { nameOf } from './bound-row.ts';
+import type { Decide } from './operation.ts';
+import type { TenantKeys } from './tenant.ts';
+
+/** The tags of `If-Match`, in quotes; `*` for any state. */
+export type IfMatch = '*' | ReadonlySet<string>;
+
+/** Tables whose rows callers read and change under a tag. */
+type TaggedTable = Extract<
+  ExplainedName,
+  | 'applications'
+  | 'client_keys'
+  | 'people'
+  | 'proxies'
+  | 'reactors'
+  | 'tenants'
+  | 'tokens'
+  | 'webhooks'
+>;
+
+/** The value of `ETag` for a row of the table. */
+export function tagOf(
+  tenant: Pick<TenantKeys, 'keyring'>,
+  table: TaggedTable,
+  row: object,
+): string {
+  const [tag] = tagsOf(tenant, table, row)();
+  return tag as string;
+}
+
+/** All tags that name it. */
+export function tagsOf(
+  { keyring }: Pick<TenantKeys, 'keyring'>,
+  table: TaggedTable,
+  row: object,
+): () => readonly string[] {
+  return () => {
+    const { entity, id } = nameOf(table, row);
+    const { version, created_at, modified_at } = row as Versioned;
+    // An id of a caller's choice can be taken again, and then its versions start again.
+    const state = [version, created_at, modified_at ?? ''].map(String);
+    return entityTagsOf(keyring, [entity, id, ...state]);
+  };
+}
+
+interface Versioned {
+  readonly version: number;
+  readonly created_at: number;
+  readonly modified_at?: number | null;
+}
+
+/**
+ * The decision under the condition. What has no tag matches `*` alone. A request that is refused anyway has that
+ * refusal.
+ * @throws VaultError from the decision `precondition_failed`.
+ */
+export function ifMatching(decide: Decide, condition: IfMatch | undefined): Decide {
+  if (condition === undefined || condition === '*') return decide;
+  return async (conflict) => {
+    const effect = await decide(conflict);
+    if ('refusal' in effect) return effect;
+    const before = 'before' in effect ? effect.before?.() : undefined;
+    if (before?.some((tag) => condition.has(tag))) return effect;
+    throw new VaultError('precondition_failed', {
+      public:
+        'The resource has another state than If-Match names; read it again. Weak tags never match.',
+    });
+  };
+}
