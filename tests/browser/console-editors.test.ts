@@ -83,6 +83,28 @@ onBothEngines('editors of the console', (engine) => {
     assert.deepEqual(complaints, []);
   });
 
+  test('what somebody else saves after the console has compared is not overwritten either', async () => {
+    const { tenant, page } = await newDesk();
+    await tenant.application(support);
+    await typeInto(page, 'mine');
+    let meanwhile = 0;
+    await page.route('**/applications/*', async (route) => {
+      if (route.request().method() === 'PUT' && meanwhile++ === 0) {
+        assert.ok(route.request().headers()['if-match'], 'the change names the state');
+        await changeMeanwhile(tenant, 'theirs');
+      }
+      await route.continue();
+    });
+    await button(page, 'Save rules').click();
+    const dialog = page.getByRole('dialog', { name: 'Somebody else changed it' });
+    await dialog.getByText('"description": "mine"').waitFor();
+    await dialog.getByText('"description": "theirs"').waitFor();
+    assert.equal(await descriptionOf(tenant), 'theirs', 'nothing is saved before the choice');
+    await dialog.getByRole('button', { name: 'Save mine instead' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.equal(await descriptionOf(tenant), 'mine');
+  });
+
   test('what was typed is there when the person comes back from another page', async () => {
     const { tenant, page, complaints } = await newDesk();
     await tenant.application(support);

@@ -1,5 +1,10 @@
 /** One application: its keys, its permissions and rules, and what a change of them would mean. */
-import type { Application, ApplicationKey, ApplicationUpdate } from '@strongroom/client';
+import {
+  type Application,
+  type ApplicationKey,
+  type ApplicationUpdate,
+  etagOf,
+} from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad } from '../core/load.ts';
@@ -156,10 +161,16 @@ function Rules({ application, onSaved }: RulesProps) {
   const draft = useDraft<Access>(`rules ${id}`, accessOf(application));
   const saving = useSaving<Access>({
     draft,
-    read: async () => accessOf(await vaultFor('application:read').applications.get(id)),
-    write: async (access) => {
+    read: async () => {
+      const stored = await vaultFor('application:read').applications.get(id);
+      return { value: accessOf(stored), etag: etagOf(stored) };
+    },
+    write: async (access, { etag: ifMatch }) => {
       const update = { name, ...access } as ApplicationUpdate;
-      onSaved(await vaultFor('application:update').applications.update(id, update));
+      const vault = vaultFor('application:update');
+      const saved = await vault.applications.update(id, update, { ifMatch });
+      onSaved(saved);
+      return etagOf(saved);
     },
     show: (access) => onSaved({ ...application, ...access } as Application),
     textOf: (access) => JSON.stringify(access, null, 2),

@@ -1,10 +1,12 @@
 /** People: who may use the console, as which applications, and where they are signed in. */
-import type {
-  Application,
-  ConsoleSession,
-  Person,
-  SignInLink,
-  SignInMethod,
+import {
+  type Application,
+  type ConsoleSession,
+  etagOf,
+  type Person,
+  type PersonRequest,
+  type SignInLink,
+  type SignInMethod,
 } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useLoad } from '../core/load.ts';
@@ -27,6 +29,7 @@ import {
 import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
 import { MethodsTable } from '../ui/methods-table.tsx';
+import { useGuard } from '../ui/saving.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
@@ -98,7 +101,7 @@ export function PeoplePage() {
           title={t.people.add}
           onClose={() => setQuery({ new: undefined })}
           onSubmit={async (request) => {
-            const { id } = await vaultFor('person:create').people.create(request);
+            const { id } = await vaultFor('person:create').people.create(request as PersonRequest);
             navigate(hrefOf(`/people/${id}`));
           }}
         />
@@ -111,8 +114,15 @@ interface PersonFormProps {
   readonly title: string;
   readonly person?: Person;
   readonly onClose: () => void;
-  readonly onSubmit: (request: { name: string; applications: string[] }) => Promise<void>;
+  readonly onSubmit: (request: EditedPerson) => Promise<void>;
 }
+
+interface EditedPerson {
+  readonly name: string;
+  readonly applications: readonly string[];
+}
+
+const editedOf = ({ name, applications }: Person): EditedPerson => ({ name, applications });
 
 function PersonForm({ title, person, onClose, onSubmit }: PersonFormProps) {
   const [name, setName] = useState(person?.name ?? '');
@@ -175,6 +185,21 @@ export function PersonPage({ id }: { id: string }) {
   const { isBusy, error, run } = useAction();
   const shown = person.data;
   const close = () => setDialog(undefined);
+  const guard = useGuard<EditedPerson>({
+    read: async () => {
+      const stored = await vaultFor('person:read').people.get(id);
+      return { value: editedOf(stored), etag: etagOf(stored) };
+    },
+    write: async (edited, { etag: ifMatch }) => {
+      const request = edited as PersonRequest;
+      const saved = await vaultFor('person:update').people.update(id, request, { ifMatch });
+      person.set(saved);
+      return etagOf(saved);
+    },
+    show: person.reload,
+    textOf: (edited) => JSON.stringify(edited, null, 2),
+    onDone: close,
+  });
   return (
     <Page
       title={shown?.name ?? t.people.title}
@@ -297,12 +322,10 @@ export function PersonPage({ id }: { id: string }) {
           title={t.token.edit}
           person={shown}
           onClose={close}
-          onSubmit={async (request) => {
-            person.set(await vaultFor('person:update').people.update(id, request));
-            close();
-          }}
+          onSubmit={(request) => guard.save(request, editedOf(shown))}
         />
       )}
+      {guard.conflict}
       {dialog === 'remove' && shown && (
         <DestroyDialog
           title={t.people.remove}

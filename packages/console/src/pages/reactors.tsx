@@ -1,5 +1,11 @@
 /** Reactors: code that runs in the vault, with an editor, a trial run, logs, and earlier versions. */
-import type { Reactor, ReactorLog, ReactorPatch, ReactorVersion } from '@strongroom/client';
+import {
+  etagOf,
+  type Reactor,
+  type ReactorLog,
+  type ReactorPatch,
+  type ReactorVersion,
+} from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
@@ -186,11 +192,17 @@ function Editor({ reactor, onSaved }: EditorProps) {
   };
   const saving = useSaving({
     draft,
-    read: async () => (await vaultFor('reactor:read').reactors.get(id)).code,
-    write: async (code) => {
-      await vaultFor('reactor:update').reactors.update(id, { code } as ReactorPatch);
-      onSaved(await vaultFor('reactor:read').reactors.get(id));
+    read: async () => {
+      const stored = await vaultFor('reactor:read').reactors.get(id);
+      return { value: stored.code, etag: etagOf(stored) };
+    },
+    write: async (code, { etag: ifMatch }) => {
+      await vaultFor('reactor:update').reactors.update(id, { code } as ReactorPatch, { ifMatch });
+      const saved = await vaultFor('reactor:read').reactors.get(id);
+      onSaved(saved);
       setRound((one) => one + 1);
+      // Somebody else may have saved in between.
+      return saved.code === code ? etagOf(saved) : undefined;
     },
     show: (code) => {
       onSaved({ ...reactor, code });

@@ -1,5 +1,5 @@
 /** The settings of the tenant, and how much of each quota is used. */
-import type { Tenant, UsageReport } from '@strongroom/client';
+import { etagOf, type Tenant, type UsageReport } from '@strongroom/client';
 import { useDraft } from '../core/drafts.ts';
 import { bytes, duration, number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
@@ -148,8 +148,15 @@ function Settings({ tenant, onSaved }: SettingsProps) {
   const { name, settings } = draft.value;
   const saving = useSaving({
     draft,
-    read: async () => editedOf(await vaultFor('tenant:read').tenant.get()),
-    write: async (update) => onSaved(await vaultFor('tenant:update').tenant.update(update)),
+    read: async () => {
+      const stored = await vaultFor('tenant:read').tenant.get();
+      return { value: editedOf(stored), etag: etagOf(stored) };
+    },
+    write: async (update, { etag: ifMatch }) => {
+      const saved = await vaultFor('tenant:update').tenant.update(update, { ifMatch });
+      onSaved(saved);
+      return etagOf(saved);
+    },
     show: (edited) => onSaved({ ...tenant, ...edited }),
     textOf: (edited) => JSON.stringify(edited, null, 2),
   });

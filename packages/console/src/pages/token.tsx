@@ -1,5 +1,5 @@
 /** One token: what is shown of it, revealing it for a while, its metadata and its history. */
-import type { LogEntry, Token } from '@strongroom/client';
+import { etagOf, type LogEntry, type Token } from '@strongroom/client';
 import { useEffect, useState } from 'preact/hooks';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
@@ -10,6 +10,7 @@ import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
 import { EntryList } from '../ui/entries.tsx';
 import { ReasonField } from '../ui/reason.tsx';
+import { useGuard } from '../ui/saving.tsx';
 import { notify } from '../ui/toasts.tsx';
 import { readPairs } from './new-token.tsx';
 
@@ -237,45 +238,56 @@ interface MetadataProps {
 }
 
 function MetadataDialog({ token, onClose, onSaved }: MetadataProps) {
+  const { id } = token;
   const before = token.metadata ?? {};
-  const [text, setText] = useState(
-    Object.entries(before)
-      .map(([name, value]) => `${name}=${value}`)
-      .join('\n'),
-  );
+  const [text, setText] = useState(pairsIn(before));
+  const guard = useGuard<Metadata>({
+    read: async () => {
+      const stored = await vaultFor('token:read').tokens.get(id);
+      return { value: stored.metadata ?? {}, etag: etagOf(stored) };
+    },
+    write: async (after, { value, etag: ifMatch }) => {
+      const patch = { metadata: patchOf(value, after) };
+      const saved = await vaultFor('token:update').tokens.update(id, patch, { ifMatch });
+      onSaved();
+      return etagOf(saved);
+    },
+    show: onSaved,
+    textOf: pairsIn,
+    onDone: onClose,
+  });
   return (
-    <FormDialog
-      title={t.token.metadata}
-      submit={t.save}
-      onClose={onClose}
-      onSubmit={async () => {
-        const after = readPairs(text);
-        const gone = Object.keys(before).filter((name) => !(name in after));
-        const metadata = { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) };
-        await change(token.id, metadata);
-        const back = { ...Object.fromEntries(Object.keys(after).map((n) => [n, null])), ...before };
-        onSaved();
-        notify({
-          text: t.saved,
-          undo: async () => {
-            await change(token.id, back);
-            onSaved();
-          },
-        });
-      }}
-    >
-      <Area
-        label={t.token.metadata}
-        hint={t.newToken.metadataHint}
-        value={text}
-        onValue={setText}
-      />
-    </FormDialog>
+    <>
+      <FormDialog
+        title={t.token.metadata}
+        submit={t.save}
+        onClose={onClose}
+        onSubmit={() => guard.save(readPairs(text), before)}
+      >
+        <Area
+          label={t.token.metadata}
+          hint={t.newToken.metadataHint}
+          value={text}
+          onValue={setText}
+        />
+      </FormDialog>
+      {guard.conflict}
+    </>
   );
 }
 
-async function change(id: string, metadata: Record<string, string | null>): Promise<void> {
-  await vaultFor('token:update').tokens.update(id, { metadata });
+type Metadata = NonNullable<Token['metadata']>;
+
+function pairsIn(metadata: Metadata): string {
+  return Object.entries(metadata)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('\n');
+}
+
+/** The metadata of a token becomes these, whatever it was. */
+function patchOf(before: Metadata, after: Metadata): Record<string, string | null> {
+  const gone = Object.keys(before).filter((name) => !(name in after));
+  return { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) };
 }
 
 function tokenSamples(id: string) {

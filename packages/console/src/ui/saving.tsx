@@ -1,4 +1,5 @@
 /** Saving what was edited: where somebody else saved meanwhile, both are shown, and the person chooses. */
+import { ConflictError } from '@strongroom/client';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Draft, isSame } from '../core/drafts.ts';
@@ -7,15 +8,99 @@ import { Button, ErrorNote, useAction } from './basics.tsx';
 import { Dialog } from './dialog.tsx';
 import { notify } from './toasts.tsx';
 
-interface SavingOptions<T> {
-  readonly draft: Draft<T>;
-  /** What is stored now. */
-  readonly read: () => Promise<T>;
-  /** Also shows what was saved. */
-  readonly write: (value: T) => Promise<void>;
+/** What the vault has stored, and the tag of that state. */
+export interface Stored<T> {
+  readonly value: T;
+  readonly etag: string | undefined;
+}
+
+interface GuardOptions<T> {
+  readonly read: () => Promise<Stored<T>>;
+  /**
+   * Writes over the state of that tag and none else, and shows what was saved.
+   * @returns the tag of the new state; `undefined` where there is no way back.
+   */
+  readonly write: (value: T, before: Stored<T>) => Promise<string | undefined>;
   /** Shows what is stored, without writing it. */
   readonly show: (value: T) => void;
   readonly textOf: (value: T) => string;
+  /** Once it is saved, or given up. */
+  readonly onDone: () => void;
+}
+
+interface Guard<T> {
+  /** @param base what the editing began with. */
+  readonly save: (value: T, base: T) => Promise<void>;
+  /** The choice after a conflict. */
+  readonly conflict: ComponentChildren;
+}
+
+/** The vault refuses what somebody else changed in between: each attempt reads again. */
+const attemptsMax = 5;
+
+/** Saves what was edited over what the editing began with, and leaves any other choice to the person. */
+export function useGuard<T>({ read, write, show, textOf, onDone }: GuardOptions<T>): Guard<T> {
+  const [meeting, setMeeting] = useState<{ mine: T; theirs: Stored<T> } | undefined>(undefined);
+  const { isBusy, error, run } = useAction();
+  const put = async (value: T, before: Stored<T>) => {
+    const etag = await write(value, before);
+    setMeeting(undefined);
+    onDone();
+    const undo = async () => {
+      await write(before.value, { value, etag });
+    };
+    notify({ text: t.saved, ...(etag !== undefined && { undo }) });
+  };
+  const save = async (mine: T, base: T) => {
+    for (let attempt = 1; ; attempt++) {
+      const theirs = await read();
+      if (!isSame(theirs.value, base) && !isSame(theirs.value, mine)) {
+        setMeeting({ mine, theirs });
+        return;
+      }
+      try {
+        await put(mine, theirs);
+        return;
+      } catch (failure) {
+        if (!isChangedSince(failure) || attempt === attemptsMax) throw failure;
+      }
+    }
+  };
+  const keepMine = async ({ mine, theirs }: { mine: T; theirs: Stored<T> }) => {
+    try {
+      await put(mine, theirs);
+    } catch (failure) {
+      if (!isChangedSince(failure)) throw failure;
+      await save(mine, theirs.value);
+    }
+  };
+  return {
+    save,
+    conflict: meeting && (
+      <Conflict
+        mine={textOf(meeting.mine)}
+        theirs={textOf(meeting.theirs.value)}
+        isBusy={isBusy}
+        error={error}
+        onClose={() => setMeeting(undefined)}
+        onMine={() => void run(() => keepMine(meeting))}
+        onTheirs={() => {
+          setMeeting(undefined);
+          onDone();
+          show(meeting.theirs.value);
+        }}
+      />
+    ),
+  };
+}
+
+/** The state that a change was made for is not the one of the vault any more. */
+export function isChangedSince(error: unknown): boolean {
+  return error instanceof ConflictError && error.code === 'precondition_failed';
+}
+
+interface SavingOptions<T> extends Omit<GuardOptions<T>, 'onDone'> {
+  readonly draft: Draft<T>;
 }
 
 export interface Saving {
@@ -25,40 +110,16 @@ export interface Saving {
   readonly notice: ComponentChildren;
 }
 
-export function useSaving<T>({ draft, read, write, show, textOf }: SavingOptions<T>): Saving {
-  const [theirs, setTheirs] = useState<{ readonly value: T } | undefined>(undefined);
+export function useSaving<T>({ draft, ...options }: SavingOptions<T>): Saving {
+  const { save, conflict } = useGuard({ ...options, onDone: draft.clear });
   const { isBusy, error, run } = useAction();
-  const finish = async (before: T) => {
-    await write(draft.value);
-    draft.clear();
-    setTheirs(undefined);
-    notify({ text: t.saved, undo: () => write(before) });
-  };
-  const save = async () => {
-    const current = await read();
-    if (isSame(current, draft.base) || isSame(current, draft.value)) await finish(current);
-    else setTheirs({ value: current });
-  };
   return {
     isBusy,
-    save: () => void run(save),
+    save: () => void run(() => save(draft.value, draft.base)),
     notice: (
       <>
         <ErrorNote error={error} />
-        {theirs && (
-          <Conflict
-            mine={textOf(draft.value)}
-            theirs={textOf(theirs.value)}
-            isBusy={isBusy}
-            onClose={() => setTheirs(undefined)}
-            onMine={() => void run(() => finish(theirs.value))}
-            onTheirs={() => {
-              draft.clear();
-              setTheirs(undefined);
-              show(theirs.value);
-            }}
-          />
-        )}
+        {conflict}
       </>
     ),
   };
@@ -68,16 +129,19 @@ interface ConflictProps {
   readonly mine: string;
   readonly theirs: string;
   readonly isBusy: boolean;
+  readonly error: unknown;
   readonly onClose: () => void;
   readonly onMine: () => void;
   readonly onTheirs: () => void;
 }
 
-function Conflict({ mine, theirs, isBusy, onClose, onMine, onTheirs }: ConflictProps) {
+function Conflict(props: ConflictProps) {
+  const { mine, theirs, isBusy, error, onClose, onMine, onTheirs } = props;
   return (
     <Dialog title={t.conflict.title} onClose={onClose} isWide>
       <div class="dialog-body">
         <p>{t.conflict.text}</p>
+        <ErrorNote error={error} />
         <div class="compare">
           <div>
             <h3>{t.conflict.theirs}</h3>
