@@ -1,5 +1,6 @@
 /** Entity tags: each names one state of one resource. Only the vault can make one, and nothing can be read from it. */
 
+import type { KeyObject } from 'node:crypto';
 import { hmacSha256 } from './digest.ts';
 import type { Keyring } from './keyring.ts';
 import { encodeParts } from './parts.ts';
@@ -7,14 +8,20 @@ import { encodeParts } from './parts.ts';
 const tagBytes = 15;
 
 /**
- * The tags of a state: the one that callers get first, and then those that they got before the key was rotated.
+ * The tag of a state, as callers get it.
  * @param state whose parts no other state has.
  */
+export function entityTagOf(keyring: Keyring, state: readonly string[]): string {
+  return tagUnder(keyring.secret('cursor'), state);
+}
+
+/** Its tag, and then those that callers got before the key was rotated. */
 export function entityTagsOf(keyring: Keyring, state: readonly string[]): readonly string[] {
+  return keyring.livingSecrets('cursor').map((key) => tagUnder(key, state));
+}
+
+function tagUnder(key: KeyObject, state: readonly string[]): string {
   // Cursors are proved with the same keys, over lists of two parts.
-  const message = encodeParts(['entity tag', ...state]);
-  return keyring.livingSecrets('cursor').map((key) => {
-    const digest = hmacSha256(key, message).subarray(0, tagBytes);
-    return `"${digest.toString('base64url')}"`;
-  });
+  const digest = hmacSha256(key, encodeParts(['entity tag', ...state]));
+  return `"${digest.subarray(0, tagBytes).toString('base64url')}"`;
 }

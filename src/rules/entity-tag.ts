@@ -4,8 +4,9 @@
  * change can come between the comparison and the commit.
  */
 import { VaultError } from '../base/errors.ts';
-import { entityTagsOf } from '../keys/entity-tag.ts';
+import { entityTagOf, entityTagsOf } from '../keys/entity-tag.ts';
 import type { ExplainedName } from '../store/row-states.ts';
+import type { Row } from '../store/tables.ts';
 import { nameOf } from './bound-row.ts';
 import type { Decide } from './operation.ts';
 import type { TenantKeys } from './tenant.ts';
@@ -13,42 +14,34 @@ import type { TenantKeys } from './tenant.ts';
 /** The tags of `If-Match`, in quotes; `*` for any state. */
 export type IfMatch = '*' | ReadonlySet<string>;
 
-/** Tables whose rows callers read and change under a tag. */
-type TaggedTable = Extract<
-  ExplainedName,
-  | 'applications'
-  | 'client_keys'
-  | 'people'
-  | 'proxies'
-  | 'reactors'
-  | 'tenants'
-  | 'tokens'
-  | 'webhooks'
->;
+/** Tables whose rows have a version and the time of their creation, which name a state. */
+type TaggedTable = {
+  [T in ExplainedName]: Row<T> extends Versioned ? T : never;
+}[ExplainedName];
 
 /** The value of `ETag` for a row of the table. */
 export function tagOf(
-  tenant: Pick<TenantKeys, 'keyring'>,
+  { keyring }: Pick<TenantKeys, 'keyring'>,
   table: TaggedTable,
   row: object,
 ): string {
-  const [tag] = tagsOf(tenant, table, row)();
-  return tag as string;
+  return entityTagOf(keyring, stateOf(table, row));
 }
 
-/** All tags that name it. */
+/** All tags that name it, computed if the request has a condition. The row need not be proven: it may be removed. */
 export function tagsOf(
   { keyring }: Pick<TenantKeys, 'keyring'>,
   table: TaggedTable,
   row: object,
 ): () => readonly string[] {
-  return () => {
-    const { entity, id } = nameOf(table, row);
-    const { version, created_at, modified_at } = row as Versioned;
-    // An id of a caller's choice can be taken again, and then its versions start again.
-    const state = [version, created_at, modified_at ?? ''].map(String);
-    return entityTagsOf(keyring, [entity, id, ...state]);
-  };
+  return () => entityTagsOf(keyring, stateOf(table, row));
+}
+
+function stateOf(table: TaggedTable, row: object): readonly string[] {
+  const { entity, id } = nameOf(table, row);
+  const { version, created_at, modified_at } = row as Versioned;
+  // An id of a caller's choice can be taken again, and then its versions start again.
+  return [entity, id, ...[version, created_at, modified_at ?? ''].map(String)];
 }
 
 interface Versioned {
