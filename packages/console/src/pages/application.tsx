@@ -1,10 +1,5 @@
 /** One application: its keys, its permissions and rules, and what a change of them would mean. */
-import {
-  type Application,
-  type ApplicationKey,
-  type ApplicationUpdate,
-  etagOf,
-} from '@strongroom/client';
+import type { Application, ApplicationKey, ApplicationUpdate } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad } from '../core/load.ts';
@@ -159,18 +154,16 @@ interface RulesProps {
 function Rules({ application, onSaved }: RulesProps) {
   const { id, name, type } = application;
   const draft = useDraft<Access>(`rules ${id}`, accessOf(application));
-  const saving = useSaving<Access>({
+  const saving = useSaving({
     draft,
-    read: async () => {
-      const stored = await vaultFor('application:read').applications.get(id);
-      return { value: accessOf(stored), etag: etagOf(stored) };
-    },
+    read: () => vaultFor('application:read').applications.get(id),
+    editedOf: accessOf,
     write: async (access, { etag: ifMatch }) => {
       const update = { name, ...access } as ApplicationUpdate;
       const vault = vaultFor('application:update');
       const saved = await vault.applications.update(id, update, { ifMatch });
       onSaved(saved);
-      return etagOf(saved);
+      return saved;
     },
     show: (access) => onSaved({ ...application, ...access } as Application),
     textOf: (access) => JSON.stringify(access, null, 2),

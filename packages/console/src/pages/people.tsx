@@ -1,12 +1,11 @@
 /** People: who may use the console, as which applications, and where they are signed in. */
-import {
-  type Application,
-  type ConsoleSession,
-  etagOf,
-  type Person,
-  type PersonRequest,
-  type SignInLink,
-  type SignInMethod,
+import type {
+  Application,
+  ConsoleSession,
+  Person,
+  PersonRequest,
+  SignInLink,
+  SignInMethod,
 } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useLoad } from '../core/load.ts';
@@ -101,7 +100,7 @@ export function PeoplePage() {
           title={t.people.add}
           onClose={() => setQuery({ new: undefined })}
           onSubmit={async (request) => {
-            const { id } = await vaultFor('person:create').people.create(request as PersonRequest);
+            const { id } = await vaultFor('person:create').people.create(request);
             navigate(hrefOf(`/people/${id}`));
           }}
         />
@@ -114,15 +113,10 @@ interface PersonFormProps {
   readonly title: string;
   readonly person?: Person;
   readonly onClose: () => void;
-  readonly onSubmit: (request: EditedPerson) => Promise<void>;
+  readonly onSubmit: (request: PersonRequest) => Promise<void>;
 }
 
-interface EditedPerson {
-  readonly name: string;
-  readonly applications: readonly string[];
-}
-
-const editedOf = ({ name, applications }: Person): EditedPerson => ({ name, applications });
+const editedOf = ({ name, applications }: Person): PersonRequest => ({ name, applications });
 
 function PersonForm({ title, person, onClose, onSubmit }: PersonFormProps) {
   const [name, setName] = useState(person?.name ?? '');
@@ -185,16 +179,13 @@ export function PersonPage({ id }: { id: string }) {
   const { isBusy, error, run } = useAction();
   const shown = person.data;
   const close = () => setDialog(undefined);
-  const guard = useGuard<EditedPerson>({
-    read: async () => {
-      const stored = await vaultFor('person:read').people.get(id);
-      return { value: editedOf(stored), etag: etagOf(stored) };
-    },
-    write: async (edited, { etag: ifMatch }) => {
-      const request = edited as PersonRequest;
+  const guard = useGuard({
+    read: () => vaultFor('person:read').people.get(id),
+    editedOf,
+    write: async (request, { etag: ifMatch }) => {
       const saved = await vaultFor('person:update').people.update(id, request, { ifMatch });
       person.set(saved);
-      return etagOf(saved);
+      return saved;
     },
     show: person.reload,
     textOf: (edited) => JSON.stringify(edited, null, 2),

@@ -1,11 +1,5 @@
 /** Reactors: code that runs in the vault, with an editor, a trial run, logs, and earlier versions. */
-import {
-  etagOf,
-  type Reactor,
-  type ReactorLog,
-  type ReactorPatch,
-  type ReactorVersion,
-} from '@strongroom/client';
+import type { Reactor, ReactorLog, ReactorPatch, ReactorVersion } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
@@ -192,17 +186,15 @@ function Editor({ reactor, onSaved }: EditorProps) {
   };
   const saving = useSaving({
     draft,
-    read: async () => {
-      const stored = await vaultFor('reactor:read').reactors.get(id);
-      return { value: stored.code, etag: etagOf(stored) };
-    },
+    read: () => vaultFor('reactor:read').reactors.get(id),
+    editedOf: (stored) => stored.code,
     write: async (code, { etag: ifMatch }) => {
       await vaultFor('reactor:update').reactors.update(id, { code } as ReactorPatch, { ifMatch });
       const saved = await vaultFor('reactor:read').reactors.get(id);
       onSaved(saved);
       setRound((one) => one + 1);
       // Somebody else may have saved in between.
-      return saved.code === code ? etagOf(saved) : undefined;
+      return saved.code === code ? saved : undefined;
     },
     show: (code) => {
       onSaved({ ...reactor, code });

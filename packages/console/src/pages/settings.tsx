@@ -1,5 +1,5 @@
 /** The settings of the tenant, and how much of each quota is used. */
-import { etagOf, type Tenant, type UsageReport } from '@strongroom/client';
+import type { Tenant, UsageReport } from '@strongroom/client';
 import { useDraft } from '../core/drafts.ts';
 import { bytes, duration, number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
@@ -148,14 +148,12 @@ function Settings({ tenant, onSaved }: SettingsProps) {
   const { name, settings } = draft.value;
   const saving = useSaving({
     draft,
-    read: async () => {
-      const stored = await vaultFor('tenant:read').tenant.get();
-      return { value: editedOf(stored), etag: etagOf(stored) };
-    },
+    read: () => vaultFor('tenant:read').tenant.get(),
+    editedOf,
     write: async (update, { etag: ifMatch }) => {
       const saved = await vaultFor('tenant:update').tenant.update(update, { ifMatch });
       onSaved(saved);
-      return etagOf(saved);
+      return saved;
     },
     show: (edited) => onSaved({ ...tenant, ...edited }),
     textOf: (edited) => JSON.stringify(edited, null, 2),

@@ -1,5 +1,5 @@
 /** One token: what is shown of it, revealing it for a while, its metadata and its history. */
-import { etagOf, type LogEntry, type Token } from '@strongroom/client';
+import type { LogEntry, Token } from '@strongroom/client';
 import { useEffect, useState } from 'preact/hooks';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
@@ -239,18 +239,16 @@ interface MetadataProps {
 
 function MetadataDialog({ token, onClose, onSaved }: MetadataProps) {
   const { id } = token;
-  const before = token.metadata ?? {};
+  const before = metadataOf(token);
   const [text, setText] = useState(pairsIn(before));
-  const guard = useGuard<Metadata>({
-    read: async () => {
-      const stored = await vaultFor('token:read').tokens.get(id);
-      return { value: stored.metadata ?? {}, etag: etagOf(stored) };
-    },
+  const guard = useGuard({
+    read: () => vaultFor('token:read').tokens.get(id),
+    editedOf: metadataOf,
     write: async (after, { value, etag: ifMatch }) => {
       const patch = { metadata: patchOf(value, after) };
       const saved = await vaultFor('token:update').tokens.update(id, patch, { ifMatch });
       onSaved();
-      return etagOf(saved);
+      return saved;
     },
     show: onSaved,
     textOf: pairsIn,
@@ -277,6 +275,8 @@ function MetadataDialog({ token, onClose, onSaved }: MetadataProps) {
 }
 
 type Metadata = NonNullable<Token['metadata']>;
+
+const metadataOf = ({ metadata }: Token): Metadata => metadata ?? {};
 
 function pairsIn(metadata: Metadata): string {
   return Object.entries(metadata)

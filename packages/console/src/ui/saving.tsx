@@ -1,5 +1,5 @@
 /** Saving what was edited: where somebody else saved meanwhile, both are shown, and the person chooses. */
-import { ConflictError } from '@strongroom/client';
+import { ConflictError, etagOf } from '@strongroom/client';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Draft, isSame } from '../core/drafts.ts';
@@ -9,18 +9,20 @@ import { Dialog } from './dialog.tsx';
 import { notify } from './toasts.tsx';
 
 /** What the vault has stored, and the tag of that state. */
-export interface Stored<T> {
+interface Stored<T> {
   readonly value: T;
   readonly etag: string | undefined;
 }
 
-interface GuardOptions<T> {
-  readonly read: () => Promise<Stored<T>>;
+interface GuardOptions<T, R extends object> {
+  readonly read: () => Promise<R>;
+  /** What is edited of the resource. */
+  readonly editedOf: (resource: R) => T;
   /**
-   * Writes over the state of that tag and none else, and shows what was saved.
-   * @returns the tag of the new state; `undefined` where there is no way back.
+   * Writes over the state of that tag and no other, and shows what was saved.
+   * @returns the resource as it was saved; `undefined` where there is no way back.
    */
-  readonly write: (value: T, before: Stored<T>) => Promise<string | undefined>;
+  readonly write: (value: T, before: Stored<T>) => Promise<R | undefined>;
   /** Shows what is stored, without writing it. */
   readonly show: (value: T) => void;
   readonly textOf: (value: T) => string;
@@ -39,11 +41,13 @@ interface Guard<T> {
 const attemptsMax = 5;
 
 /** Saves what was edited over what the editing began with, and leaves any other choice to the person. */
-export function useGuard<T>({ read, write, show, textOf, onDone }: GuardOptions<T>): Guard<T> {
+export function useGuard<T, R extends object>(options: GuardOptions<T, R>): Guard<T> {
+  const { read, editedOf, write, show, textOf, onDone } = options;
   const [meeting, setMeeting] = useState<{ mine: T; theirs: Stored<T> } | undefined>(undefined);
   const { isBusy, error, run } = useAction();
   const put = async (value: T, before: Stored<T>) => {
-    const etag = await write(value, before);
+    const saved = await write(value, before);
+    const etag = saved && etagOf(saved);
     setMeeting(undefined);
     onDone();
     const undo = async () => {
@@ -53,7 +57,8 @@ export function useGuard<T>({ read, write, show, textOf, onDone }: GuardOptions<
   };
   const save = async (mine: T, base: T) => {
     for (let attempt = 1; ; attempt++) {
-      const theirs = await read();
+      const resource = await read();
+      const theirs = { value: editedOf(resource), etag: etagOf(resource) };
       if (!isSame(theirs.value, base) && !isSame(theirs.value, mine)) {
         setMeeting({ mine, theirs });
         return;
@@ -95,11 +100,11 @@ export function useGuard<T>({ read, write, show, textOf, onDone }: GuardOptions<
 }
 
 /** The state that a change was made for is not the one of the vault any more. */
-export function isChangedSince(error: unknown): boolean {
+function isChangedSince(error: unknown): boolean {
   return error instanceof ConflictError && error.code === 'precondition_failed';
 }
 
-interface SavingOptions<T> extends Omit<GuardOptions<T>, 'onDone'> {
+interface SavingOptions<T, R extends object> extends Omit<GuardOptions<T, R>, 'onDone'> {
   readonly draft: Draft<T>;
 }
 
@@ -110,7 +115,7 @@ export interface Saving {
   readonly notice: ComponentChildren;
 }
 
-export function useSaving<T>({ draft, ...options }: SavingOptions<T>): Saving {
+export function useSaving<T, R extends object>({ draft, ...options }: SavingOptions<T, R>): Saving {
   const { save, conflict } = useGuard({ ...options, onDone: draft.clear });
   const { isBusy, error, run } = useAction();
   return {
