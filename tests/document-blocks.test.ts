@@ -90,27 +90,15 @@ test('every block says its language, and one that is not parsed says why', () =>
 });
 
 test('JSON is JSON, and shortened responses are text', () => {
-  const flaws = failures(of('json'), (code) => {
-    try {
-      JSON.parse(code);
-      return undefined;
-    } catch (error) {
-      return String(error);
-    }
-  });
+  const flaws = failures(of('json'), (code) => thrownBy(() => JSON.parse(code)));
   assert.deepEqual(flaws, []);
 });
 
 test('TypeScript, JavaScript and Python compile', () => {
-  const flaws = failures(of('ts', 'typescript', 'js'), (code) => {
-    try {
-      // What a client's example awaits stands in a function when it runs.
-      transformSync(/^import /m.test(code) ? code : `async () => {${code}\n}`, { loader: 'ts' });
-      return undefined;
-    } catch (error) {
-      return String(error);
-    }
-  });
+  const flaws = failures(of('ts', 'typescript', 'js'), (code) =>
+    // What a client's example awaits stands in a function when it runs.
+    flawOf(/^import /m.test(code) ? code : `async () => {${code}\n}`, 'ts'),
+  );
   assert.deepEqual(flaws, []);
   const python = failures(of('python'), (code) => {
     const compile = ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'];
