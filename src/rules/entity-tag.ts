@@ -4,7 +4,7 @@
  * change can come between the comparison and the commit.
  */
 import { VaultError } from '../base/errors.ts';
-import { entityTagOf, entityTagsOf } from '../keys/entity-tag.ts';
+import { entityTagOf } from '../keys/entity-tag.ts';
 import type { ExplainedName } from '../store/row-states.ts';
 import type { Row } from '../store/tables.ts';
 import { nameOf } from './bound-row.ts';
@@ -19,29 +19,17 @@ type TaggedTable = {
   [T in ExplainedName]: Row<T> extends Versioned ? T : never;
 }[ExplainedName];
 
-/** The value of `ETag` for a row of the table. */
+/** The value of `ETag` for a row of the table. The row need not be proven: it may be removed. */
 export function tagOf(
   { keyring }: Pick<TenantKeys, 'keyring'>,
   table: TaggedTable,
   row: object,
 ): string {
-  return entityTagOf(keyring, stateOf(table, row));
-}
-
-/** All tags that name it, computed if the request has a condition. The row need not be proven: it may be removed. */
-export function tagsOf(
-  { keyring }: Pick<TenantKeys, 'keyring'>,
-  table: TaggedTable,
-  row: object,
-): () => readonly string[] {
-  return () => entityTagsOf(keyring, stateOf(table, row));
-}
-
-function stateOf(table: TaggedTable, row: object): readonly string[] {
   const { entity, id } = nameOf(table, row);
   const { version, created_at, modified_at } = row as Versioned;
   // An id of a caller's choice can be taken again, and then its versions start again.
-  return [entity, id, ...[version, created_at, modified_at ?? ''].map(String)];
+  const state = [version, created_at, modified_at ?? ''].map(String);
+  return entityTagOf(keyring, [entity, id, ...state]);
 }
 
 interface Versioned {
@@ -61,7 +49,7 @@ export function ifMatching(decide: Decide, condition: IfMatch | undefined): Deci
     const effect = await decide(conflict);
     if ('refusal' in effect) return effect;
     const before = 'before' in effect ? effect.before?.() : undefined;
-    if (before?.some((tag) => condition.has(tag))) return effect;
+    if (before !== undefined && condition.has(before)) return effect;
     throw new VaultError('precondition_failed', {
       public:
         'The resource has another state than If-Match names; read it again. Weak tags never match.',

@@ -20,8 +20,8 @@ export type Effect<R = Reply> = CompletedOperation<R> | Refused | OutboundOperat
 export interface CompletedOperation<R = Reply> {
   readonly change: Change;
   readonly reply: R;
-  /** The entity tags of what was decided about, as it was read: see `entity-tag.ts`. Absent for what has none. */
-  readonly before?: () => readonly string[];
+  /** The entity tag of what was decided about, as it was read: see `entity-tag.ts`. Absent for what has none. */
+  readonly before?: () => string;
 }
 
 export interface Refused {

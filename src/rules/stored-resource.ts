@@ -22,7 +22,7 @@ import type { RowFromStore, Unproven } from '../store/stored-row.ts';
 import type { Key, Row } from '../store/tables.ts';
 import { nameOf } from './bound-row.ts';
 import type { Caller } from './caller.ts';
-import { tagOf, tagsOf } from './entity-tag.ts';
+import { tagOf } from './entity-tag.ts';
 import { alteredEntries, entryOf } from './log-entries.ts';
 import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
 import type { CompletedOperation, Decide, Refused } from './operation.ts';
@@ -165,7 +165,7 @@ export function read<T extends ResourceTable>(
         etag: tagOf(caller.tenant, table, row),
         body: await resource.show(caller, row, 'read'),
       },
-      before: tagsOf(caller.tenant, table, row),
+      before: () => tagOf(caller.tenant, table, row),
     };
   };
 }
@@ -192,7 +192,7 @@ export function remove<T extends ResourceTable>(
         entries: [entryOf(caller, now, fact), ...entries],
       },
       reply: { status: 204 },
-      before: tagsOf(tenant, table, row),
+      before: () => tagOf(tenant, table, row),
     };
   };
 }
@@ -466,7 +466,7 @@ async function revision<T extends ReplacedTable, Request, Settings, Opened>(
     change: { ...related, replace: inTable(table, row), entries: [entry] },
     row,
     etag: tagOf(tenant, table, row),
-    before: tagsOf(tenant, table, found),
+    before: () => tagOf(tenant, table, found),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Deleting a token, for good. */
 import type { Clock } from '../base/clock.ts';
 import type { Caller } from '../rules/caller.ts';
-import { tagsOf } from '../rules/entity-tag.ts';
+import { tagOf } from '../rules/entity-tag.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { decide } from '../rules/policy.ts';
@@ -30,7 +30,7 @@ export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id:
         entries: [entryOf(caller, now, { entity: 'token', ...subject, operation: 'delete' })],
       },
       reply: { status: 204 },
-      before: tagsOf(caller.tenant, 'tokens', row),
+      before: () => tagOf(caller.tenant, 'tokens', row),
     };
   };
 }

@@ -3,7 +3,7 @@
 import type { Clock } from '../base/clock.ts';
 import { newEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Caller } from '../rules/caller.ts';
-import { tagOf, tagsOf } from '../rules/entity-tag.ts';
+import { tagOf } from '../rules/entity-tag.ts';
 import { openerFor } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
 import { decide } from '../rules/policy.ts';
@@ -39,7 +39,7 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     return {
       change: { entries: [entry] },
       reply: { status: 200, etag: tagOf(tenant, 'tokens', row), body },
-      before: tagsOf(tenant, 'tokens', row),
+      before: () => tagOf(tenant, 'tokens', row),
     };
   };
 }

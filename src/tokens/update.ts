@@ -4,7 +4,7 @@ import type { Instant } from '../base/clock.ts';
 import { createPause } from '../base/pauses.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Caller } from '../rules/caller.ts';
-import { tagOf, tagsOf } from '../rules/entity-tag.ts';
+import { tagOf } from '../rules/entity-tag.ts';
 import { entryOf } from '../rules/log-entries.ts';
 import { openerFor } from '../rules/openings.ts';
 import type { Decide } from '../rules/operation.ts';
@@ -110,7 +110,7 @@ export function updateToken(
         body: viewAt(now),
         ...changedToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
       },
-      before: tagsOf(tenant, 'tokens', row),
+      before: () => tagOf(tenant, 'tokens', row),
     };
   };
 }

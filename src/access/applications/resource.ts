@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
+import { tagOf } from '../../rules/entity-tag.ts';
 import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -163,7 +163,7 @@ export function updateApplication(
         etag: tagOf(caller.tenant, 'applications', row),
         body: viewApplication(row, keys),
       },
-      before: tagsOf(caller.tenant, 'applications', found),
+      before: () => tagOf(caller.tenant, 'applications', found),
     };
   };
 }

@@ -5,7 +5,7 @@ import { type Clock, day, type Instant } from '../../base/clock.ts';
 import { integrityError, type VaultError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { Actor } from '../../rules/caller.ts';
-import { tagsOf } from '../../rules/entity-tag.ts';
+import { tagOf } from '../../rules/entity-tag.ts';
 import { entryOf, systemEntry } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import type { Tenants } from '../../rules/tenant.ts';
@@ -50,7 +50,7 @@ export function deleteTenant(
         entries: [entryOf(actor, now, fact)],
       },
       reply: { status: 204 },
-      before: tagsOf(actor.tenant, 'tenants', row),
+      before: () => tagOf(actor.tenant, 'tenants', row),
     };
   };
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import type { Caller } from '../../rules/caller.ts';
-import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
+import { tagOf } from '../../rules/entity-tag.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { requireProven } from '../../rules/proven-row.ts';
@@ -24,7 +24,7 @@ export function readTenant({ tenants, clock }: TenantReading, caller: Caller): D
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
       reply: { status: 200, etag: tagOf(caller.tenant, 'tenants', row), body: viewTenant(row) },
-      before: tagsOf(caller.tenant, 'tenants', row),
+      before: () => tagOf(caller.tenant, 'tenants', row),
     };
   };
 }

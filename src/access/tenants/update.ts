@@ -1,6 +1,6 @@
 /** Updating a tenant: its own name and settings through the API, its quotas by the operator. */
 import type { Caller, Operator } from '../../rules/caller.ts';
-import { tagOf, tagsOf } from '../../rules/entity-tag.ts';
+import { tagOf } from '../../rules/entity-tag.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { proven } from '../../rules/proven-row.ts';
@@ -39,7 +39,7 @@ export function updateTenant(
         etag: tagOf(caller.tenant, 'tenants', updated),
         body: viewTenant(updated),
       },
-      before: tagsOf(caller.tenant, 'tenants', row),
+      before: () => tagOf(caller.tenant, 'tenants', row),
     };
   };
 }
