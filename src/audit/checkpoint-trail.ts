@@ -6,7 +6,7 @@ import { type LogFinding, rangeOf } from './finding.ts';
 import { type Checkpoint, type Signed, statementHash } from './statements.ts';
 
 /** Servers that have not learned of a new key may sign with the one before for so long after its first checkpoint. */
-const replacedMsMax = 5 * minute;
+export const replacedMsMax = 5 * minute;
 
 const nouns: [string, string] = ['checkpoint', 'checkpoints'];
 

@@ -292,15 +292,18 @@ export async function newestCheckpoint(
 }
 
 /**
- * The checkpoints in which each key that signs, or signed, introduces the next one. One that was altered or removed
+ * The checkpoints in which each key that signed introduces the next one, up to the one that signs. The one after it,
+ * which a paused rotation may have introduced long ago, does not sign yet. A checkpoint that was altered or removed
  * outside the vault is left out.
  */
 export async function introductionsOf(
   store: Pick<Store, 'get'>,
   tenant: TenantKeys,
 ): Promise<readonly Signed[]> {
+  const active = tenant.keyring.activeVersion('audit');
+  const signing = tenant.keyring.versions.audit.filter(({ version }) => version <= active);
   const found = await Promise.all(
-    tenant.keyring.versions.audit.map(async (version): Promise<readonly Signed[]> => {
+    signing.map(async (version): Promise<readonly Signed[]> => {
       const { introducedBy: seq } = version;
       const row = seq && (await store.get('checkpoints', { tenant_id: tenant.id, seq }));
       if (!row || !isOwn(tenant, row)) return [];

@@ -2,7 +2,8 @@
  * Which keys may sign for a log: each key introduces the one that replaces it, and names those that it has replaced. So
  * a verifier that knows one of them finds the others, and an attacker who has none of the private keys adds none.
  */
-import type { OpenedCheckpoint } from './checkpoint-trail.ts';
+import type { Instant } from '../base/clock.ts';
+import { type OpenedCheckpoint, replacedMsMax } from './checkpoint-trail.ts';
 
 /**
  * The known keys, and those that follow from them.
@@ -12,8 +13,42 @@ export function trustedKeysOf(
   known: Iterable<string>,
   checkpoints: readonly OpenedCheckpoint[],
 ): ReadonlySet<string> {
+  return followed(known, linksIn(checkpoints));
+}
+
+/** The key that signed something outside the log, and when. */
+export interface LooseSignature {
+  readonly key: string;
+  readonly at: Instant;
+}
+
+/**
+ * Whether the signature counts for whoever knows these keys. What stands alone is not part of a chain that shows when
+ * it was signed. So a key vouches for the one that it introduces, and for none that it has replaced: whoever stole an
+ * old key could add any later checkpoint in which the new key names it. Where a successor is known, its key is over.
+ *
+ * @param checkpoints as in {@link trustedKeysOf}.
+ */
+export function signsFor(
+  known: Iterable<string>,
+  checkpoints: readonly OpenedCheckpoint[],
+  { key, at }: LooseSignature,
+): boolean {
+  const introductions = checkpoints.flatMap(({ signed, checkpoint: { introduces } }) =>
+    introduces === undefined ? [] : [{ key: signed.public_key, others: [introduces] }],
+  );
+  const trusted = followed(known, introductions);
+  const isOver = checkpoints.some(
+    ({ signed: { public_key: by }, checkpoint: { introduces, succeeds, created_at } }) =>
+      trusted.has(by) &&
+      (by === key ? introduces !== undefined : succeeds?.includes(key)) &&
+      at > created_at + replacedMsMax,
+  );
+  return trusted.has(key) && !isOver;
+}
+
+function followed(known: Iterable<string>, links: readonly KeyLink[]): ReadonlySet<string> {
   const trusted = new Set(known);
-  const links = linksIn(checkpoints);
   for (let size = -1; size !== trusted.size; ) {
     size = trusted.size;
     for (const { key, others } of links) {

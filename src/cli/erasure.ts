@@ -2,8 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
+import type { OpenedCheckpoint } from '../audit/checkpoint-trail.ts';
 import { viewErasure } from '../audit/erasure.ts';
-import { trustedKeysOf } from '../audit/key-chain.ts';
+import { signsFor } from '../audit/key-chain.ts';
 import { type ErasureReceipt, openCheckpoint, openErasure } from '../audit/statements.ts';
 import { formatTimestamp } from '../base/dates.ts';
 import { VaultError } from '../base/errors.ts';
@@ -82,11 +83,13 @@ function examine(file: JsonObject, trusted: readonly string[]): Examined {
   if (receipt === undefined) {
     return { receipt: null, flaw: 'its statement is not one about an erasure that its key signed' };
   }
-  if (trusted.length > 0 && !trustedFor(receipt, file, trusted).has(String(public_key))) {
-    return { receipt, flaw: 'it is signed by a key that is not trusted' };
+  const key = String(public_key);
+  const known = trusted.length > 0 ? trusted : [key];
+  if (!signsFor(known, introductionsIn(receipt, file), { key, at: receipt.issued_at })) {
+    return { receipt, flaw: 'it is signed by a key that is not trusted, or had been replaced' };
   }
   // A reader may store it as the key of the vault.
-  const shown = { ...viewErasure(receipt), public_key_pem: publicKeyPem(String(public_key)) };
+  const shown = { ...viewErasure(receipt), public_key_pem: publicKeyPem(key) };
   const altered = Object.entries(shown).find(
     ([name, value]) => name in file && !isDeepStrictEqual(file[name], value),
   );
@@ -94,14 +97,13 @@ function examine(file: JsonObject, trusted: readonly string[]): Examined {
   return { receipt };
 }
 
-/** The keys that were given, and those that they introduce in the checkpoints that come with the receipt. */
-function trustedFor(
+/** The checkpoints that come with the receipt, in which each key introduces the next one. */
+function introductionsIn(
   { tenant_id }: ErasureReceipt,
   { introductions }: JsonObject,
-  trusted: readonly string[],
-): ReadonlySet<string> {
+): readonly OpenedCheckpoint[] {
   const given = Array.isArray(introductions) ? introductions.filter(isObject) : [];
-  const checkpoints = given.flatMap(({ statement, signature, public_key }) => {
+  return given.flatMap(({ statement, signature, public_key }) => {
     const signed = {
       statement: String(statement),
       signature: String(signature),
@@ -110,7 +112,6 @@ function trustedFor(
     const checkpoint = openCheckpoint(signed);
     return checkpoint?.tenant_id === tenant_id ? [{ signed, checkpoint }] : [];
   });
-  return trustedKeysOf(trusted, checkpoints);
 }
 
 function describe(receipt: ErasureReceipt, untrustedKey: string | undefined): string {

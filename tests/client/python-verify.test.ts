@@ -14,6 +14,7 @@ import { publicKeyPem } from '../../src/keys/signing.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { alterationsOf, historyOf } from '../support/log-alterations.ts';
 import { python, withoutCryptography as skip } from '../support/python.ts';
+import { stolenKeyReceipts } from '../support/signed-statements.ts';
 import { root } from '../support/source.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
@@ -128,4 +129,17 @@ onBothEngines('proofs in Python', (engine) => {
     assert.ok(results.filter((result) => result === 'not_signed').length > 5);
     assert.ok(results.filter((result) => result === 'not_trusted').length === 2);
   });
+});
+
+test('receipts of a key that was replaced', { skip }, async () => {
+  const receipts = stolenKeyReceipts();
+  const cases = receipts.map(({ name, receipt, publicKeys }) => [
+    name,
+    { receipt, public_keys: publicKeys },
+  ]);
+  const results = await assertSame(Object.fromEntries(cases));
+  assert.deepEqual(
+    results.map((result) => result !== 'not_trusted'),
+    receipts.map(({ isAccepted }) => isAccepted),
+  );
 });

@@ -1,10 +1,8 @@
 /** Receipts, checkpoints and logs are verified without a vault, and every alteration of them is found. */
 import assert from 'node:assert/strict';
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { test } from 'node:test';
 import { ConfigurationError, type ErasureReceipt } from '../../packages/client/src/client.ts';
 import {
-  type LogStatement,
   type LogVerification,
   ProofError,
   verifyCheckpoint,
@@ -16,6 +14,14 @@ import { LogVerifier } from '../../src/audit/verify.ts';
 import { publicKeyPem } from '../../src/keys/signing.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { alterationsOf, historyOf } from '../support/log-alterations.ts';
+import {
+  publicKeyOf,
+  type SignedCheckpoint,
+  signedCheckpoint,
+  signingKeys,
+  stolenKeyReceipts,
+  tenantId,
+} from '../support/signed-statements.ts';
 import { tenantsOf } from '../support/tenant.ts';
 
 const hasCode = (code: string) => (error: unknown) => {
@@ -169,7 +175,7 @@ test('a key of the log that was replaced signs nothing more', async () => {
   const soon = first.created_at + 60_000;
   const late = signedCheckpoint(before, { seq: 3, created_at: soon }, first);
   const forged = signedCheckpoint(before, { seq: 3, created_at: soon + 300_000 }, first);
-  const kinds = async (...checkpoints: readonly Signed[]) => {
+  const kinds = async (...checkpoints: readonly SignedCheckpoint[]) => {
     const lines = [
       { kind: 'begin', tenant_id: tenantId },
       ...checkpoints.map(({ statement, public_key, signature }) => ({
@@ -188,42 +194,10 @@ test('a key of the log that was replaced signs nothing more', async () => {
   assert.deepEqual(await kinds(introduction, first, forged), ['forged']);
 });
 
-const tenantId = '9b9a5b1e-6f0f-4b7a-8e0c-0d5d6c8a4f11';
-
-type KeyPair = ReturnType<typeof signingKeys>;
-const signingKeys = () => generateKeyPairSync('ed25519');
-
-function publicKeyOf({ publicKey }: KeyPair): string {
-  return Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url').toString('base64');
-}
-
-interface Signed {
-  readonly statement: string;
-  readonly public_key: string;
-  readonly signature: string;
-  readonly created_at: number;
-}
-
-/** As a vault signs it, after the one before. */
-function signedCheckpoint(
-  keys: KeyPair,
-  parts: { readonly seq: number } & Partial<LogStatement>,
-  before?: Signed,
-): Signed {
-  const { seq, created_at = 1_700_000_000_000, heads = [], introduces, succeeds } = parts;
-  const previous = before ? createHash('sha256').update(before.statement).digest('hex') : null;
-  const statement = JSON.stringify({
-    ...{
-      type: 'strongroom log checkpoint 1',
-      tenant_id: tenantId,
-      seq,
-      created_at,
-      previous,
-      heads,
-    },
-    ...(introduces !== undefined && { introduces }),
-    ...(succeeds !== undefined && { succeeds }),
-  });
-  const signature = sign(null, Buffer.from(statement), keys.privateKey).toString('base64');
-  return { statement, public_key: publicKeyOf(keys), signature, created_at };
-}
+test('a key of the log that was replaced signs no receipt that is dated after its replacement', async () => {
+  for (const { name, receipt, publicKeys, isAccepted } of stolenKeyReceipts()) {
+    const verified = verifyErasureReceipt(receipt, { publicKeys });
+    if (isAccepted) assert.equal((await verified).id, receipt.id, name);
+    else await assert.rejects(verified, hasCode('not_trusted'), name);
+  }
+});

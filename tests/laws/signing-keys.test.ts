@@ -6,7 +6,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { destroyKey } from '../../src/access/key-rotations/destroy.ts';
 import { type KeyPurpose, listTenantKeys } from '../../src/access/key-rotations/key-list.ts';
-import { beginRotation, webhookOverlapMs } from '../../src/access/key-rotations/rotation.ts';
+import {
+  beginRotation,
+  introduceKeys,
+  webhookOverlapMs,
+} from '../../src/access/key-rotations/rotation.ts';
 import { deleteTenant } from '../../src/access/tenants/delete.ts';
 import { tenantRowOf } from '../../src/access/tenants/read.ts';
 import {
@@ -320,5 +324,27 @@ onBothEngines('a new key that signs the log', (engine) => {
     const third = (await tenant.send('GET', '/tokens/early/erasure')).body;
     assert.equal(third.public_keys.length, 3);
     assert.equal(await verify(third, first.public_key), 0, 'two introductions are followed');
+  });
+
+  test('while its rotation is paused before it signs, receipts do not name it', async (t) => {
+    const vault = await startVault(t, engine);
+    const tenant = await newTenant(vault);
+    await tenant.token({ id: 'early', type: 'token', data: 'one' });
+    await tenant.send('DELETE', '/tokens/early');
+    await begin(tenant, 'log');
+    const { vault: parts } = vault.running;
+    const row = { tenant_id: tenant.id, purpose: 'log' } as const;
+    const rotation = await parts.store.get('key_rotations', row);
+    assert(rotation);
+    const introducing = await introduceKeys(parts, rotation);
+    assert(introducing);
+    assert.equal((await parts.store.commit(introducing)).conflict, undefined);
+    vault.clock.advance(3_600_000);
+    const receipt = (await tenant.send('GET', '/tokens/early/erasure')).body;
+    assert.deepEqual(receipt.introductions, []);
+    const file = join(temporaryDirectory(t), 'receipt.json');
+    writeFileSync(file, JSON.stringify(receipt));
+    const words = ['erasure', 'verify', file, '--public-key', receipt.public_key];
+    assert.equal((await runCommand(words, {})).code, 0);
   });
 });

@@ -7,6 +7,7 @@ import {
   type LogStatement,
   openStatement,
   type RemovalStatement,
+  replacedMsMax,
   type SignedStatement,
   type TrustedKeys,
 } from './verify-statements.ts';
@@ -91,8 +92,6 @@ interface Head {
 
 /** Hashes are computed so many at a time: each says which one it follows. */
 const entriesAtOnce = 500;
-/** Servers that have not learned of a new key may sign with the one before for so long after its first checkpoint. */
-const replacedMsMax = 300_000;
 /** An entry that is older than the newest checkpoint by this much, and not covered by it, was put there later. */
 const latenessMsMax = 3_600_000;
 

@@ -151,11 +151,16 @@ export async function verifyErasureReceipt(
   receipt: ErasureReceipt,
   trusted: TrustedKeys,
 ): Promise<ErasureStatement> {
+  const { keys, signsUntil } = await withIntroduced(keysOf(trusted), receipt);
   const { type: _, ...statement } = (await openTrusted(
     receipt,
     'erasure',
-    await withIntroduced(keysOf(trusted), receipt),
+    keys,
   )) as ErasureStatement & { type: string };
+  const until = signsUntil.get(receipt.public_key);
+  if (until !== undefined && !(statement.issued_at <= until)) {
+    throw new ProofError('not_trusted', 'The receipt is signed by a key that had been replaced.');
+  }
   requireEqual(receipt, shownErasure(statement));
   return statement;
 }
@@ -204,21 +209,39 @@ function keyOf(text: string): string {
   throw new ConfigurationError('publicKeys must have Ed25519 keys, in base64 or PEM.');
 }
 
-/** With the keys that the trusted ones introduce in the checkpoints that come with the receipt. */
+/** Servers that have not learned of a new key may sign with the one before for so long after its introduction. */
+export const replacedMsMax = 300_000;
+
+interface IntroducedKeys {
+  readonly keys: ReadonlySet<string>;
+  /** Until when those sign that have introduced another. */
+  readonly signsUntil: ReadonlyMap<string, number>;
+}
+
+/**
+ * With the keys that the trusted ones introduce in the checkpoints that come with the receipt. A key vouches for none
+ * that it has replaced: whoever stole an old key could add any later checkpoint in which the new key names it.
+ */
 async function withIntroduced(
   trusted: ReadonlySet<string>,
   { tenant_id, introductions }: ErasureReceipt,
-): Promise<ReadonlySet<string>> {
+): Promise<IntroducedKeys> {
   const keys = new Set(trusted);
+  const signsUntil = new Map<string, number>();
   const given: unknown = introductions;
   // In the order of the keys, so that each one is introduced by one before it.
   for (const signed of Array.isArray(given) ? (given as SignedStatement[]) : []) {
     if (!keys.has(signed?.public_key)) continue;
     const statement = (await openStatement(signed, 'checkpoint')) as LogStatement | undefined;
     if (statement?.tenant_id !== tenant_id) continue;
-    for (const key of keysNamedIn(statement)) keys.add(key);
+    const { introduces, succeeds = [], created_at } = statement;
+    if (introduces !== undefined) keys.add(introduces);
+    for (const key of introduces === undefined ? succeeds : [...succeeds, signed.public_key]) {
+      const until = created_at + replacedMsMax;
+      signsUntil.set(key, Math.min(until, signsUntil.get(key) ?? until));
+    }
   }
-  return keys;
+  return { keys, signsUntil };
 }
 
 /** The other keys of the log that a checkpoint vouches for. */

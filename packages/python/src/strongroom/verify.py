@@ -69,15 +69,26 @@ def verify_erasure_receipt(receipt: Mapping[str, Any], *, public_keys: Sequence[
     Raises `ProofError` where the statement is not signed by a trusted key, or an attribute differs from it.
     """
     trusted = set(_keys_of(public_keys))
+    signs_until: dict[str, int] = {}
     # In the order of the keys, so that each one is introduced by one before it.
     introductions = receipt.get("introductions")
     for signed in introductions if isinstance(introductions, list) else []:
         if not isinstance(signed, Mapping) or signed.get("public_key") not in trusted:
             continue
         introduction = _opened(signed, "checkpoint")
-        if introduction is not None and introduction["tenant_id"] == receipt.get("tenant_id"):
-            trusted.update(_keys_named_in(introduction))
+        if introduction is None or introduction["tenant_id"] != receipt.get("tenant_id"):
+            continue
+        # A key vouches for none that it has replaced: whoever stole an old key could add any later checkpoint in which
+        # the new key names it.
+        introduced, until = introduction.get("introduces"), introduction["created_at"] + _REPLACED_MS
+        if introduced is not None:
+            trusted.add(introduced)
+        for key in (*introduction.get("succeeds", ()), *(() if introduced is None else (signed["public_key"],))):
+            signs_until[key] = min(until, signs_until.get(key, until))
     statement = _open_trusted(receipt, "erasure", trusted)
+    key = receipt["public_key"]
+    if key in signs_until and statement["issued_at"] > signs_until[key]:
+        raise ProofError("not_trusted", "The receipt is signed by a key that had been replaced.")
     _require_equal(receipt, _shown_erasure(statement))
     return statement
 
