@@ -47,6 +47,8 @@ export interface Postgres extends SharedPostgres {
   readonly pid: number;
   /** Of this postmaster and those of its workers. */
   readonly pids: readonly number[];
+  /** Of its workers, each of which may be killed as well. */
+  readonly workerServers: readonly Postgres[];
   /** Ends it and removes the data; where the directory is the caller's, cleanly, and the data stays. */
   stop(): Promise<void>;
   /** SIGKILL to every process at once. Data and port are kept. */
@@ -136,6 +138,7 @@ async function startServer(
       workers.map((worker) => worker.url),
     ),
     directory,
+    workerServers: workers,
     get pid() {
       return pidOf(server);
     },

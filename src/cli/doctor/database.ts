@@ -54,7 +54,8 @@ export async function checkDatabase(config: Config): Promise<readonly Finding[]>
     ...checkFailover(facts),
     ...checkDistribution(facts, config),
     ...checkClock(facts.clockMs, config),
-    ...(await checkContent(config)),
+    // Rows that nothing can read would look like a source of the root key that fails.
+    ...(facts.unreachableWorkers.length > 0 ? [] : await checkContent(config)),
   ];
 }
 
@@ -95,7 +96,7 @@ function checkFailover({ failover }: EngineFacts): readonly Finding[] {
 }
 
 function checkDistribution(
-  { distribution }: EngineFacts,
+  { distribution, unreachableWorkers }: EngineFacts,
   { isDistributed }: Config,
 ): readonly Finding[] {
   const { ok, warning, problem } = reporter('distribution');
@@ -106,6 +107,11 @@ function checkDistribution(
     const message =
       'STRONGROOM_DATABASE_DISTRIBUTE=citus, and it does not have the extension citus';
     return [problem(message, 'A start would be refused. Create it, or leave the variable out.')];
+  }
+  if (unreachableWorkers.length > 0) {
+    const advice = 'Start them. Until then, requests for the tenants whose rows they have get 503.';
+    const names = unreachableWorkers.join(', ');
+    return [problem(`the coordinator cannot reach these workers: ${names}`, advice)];
   }
   if (wrong.length > 0) {
     const advice = 'Undo that with undistribute_table(), and run strongroom database distribute.';

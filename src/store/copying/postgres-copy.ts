@@ -8,6 +8,7 @@ import type { RunStatement } from '../postgres/restore.ts';
 import { Servers } from '../postgres/servers.ts';
 import { checkServers } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
+import { explainWorker } from '../postgres/workers.ts';
 import { kindOf, type SqlValue, shapes, type Table } from '../tables.ts';
 import type { CopyDatabase, StoredValues } from './copy-database.ts';
 import { explainFull } from './full-disk.ts';
@@ -43,7 +44,7 @@ export async function openPostgresCopy(databaseUrl: string): Promise<PostgresCop
       try {
         return await result;
       } catch (error) {
-        throw explainFull(error, place);
+        throw explainFull(explainWorker(error), place);
       }
     };
     const lists = async (text: string, values: readonly unknown[] = []): Promise<SqlValue[][]> => {
@@ -62,7 +63,7 @@ export async function openPostgresCopy(databaseUrl: string): Promise<PostgresCop
     return {
       engine: 'postgres',
       types,
-      ask: async (text, values = []) => (await session.query({ text, values })).rows,
+      ask: async (text, values = []) => (await asked(session.query({ text, values }))).rows,
       run,
       rows: (text, values = []) => lists(text.replaceAll(/\?(\d+)/g, '$$$1'), values),
       all: (table, columns) => readColumns(session, table, columns),

@@ -5,6 +5,7 @@ import { hiddenFunctions, type IdentityFunction } from '../postgres/facts.ts';
 import { Servers } from '../postgres/servers.ts';
 import { problemOf } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
+import { unreachableWorkers } from '../postgres/workers.ts';
 import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
 
 export interface EngineFacts {
@@ -21,6 +22,8 @@ export interface EngineFacts {
   readonly unsafe: readonly { readonly name: string; readonly found: string }[];
   /** How the tables lie on a database of several machines; `undefined` for an engine that has one. */
   readonly distribution?: DistributionFacts;
+  /** Servers of such a database to which its coordinator cannot connect. */
+  readonly unreachableWorkers: readonly string[];
   /** What the server denies to its user, and how many hosts are named; `undefined` for an engine without hosts. */
   readonly failover?: FailoverFacts;
 }
@@ -53,7 +56,9 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
       text: 'select name, setting from pg_settings where name = any($1) order by name',
       values: [Object.keys(durable)],
     });
-    const distribution = await distributionFacts((text) => session.query({ text }));
+    const ask = (text: string) => session.query({ text });
+    const distribution = await distributionFacts(ask);
+    const lostWorkers = distribution.version === undefined ? [] : await unreachableWorkers(ask);
     const failover = { hosts: examined.length, hidden: await hiddenFunctions(session) };
     session.end();
     return {
@@ -66,6 +71,7 @@ export async function inspectPostgres(url: string): Promise<EngineFacts> {
         .filter(({ name, setting }) => !durable[name]?.test(setting))
         .map(({ name, setting }) => ({ name, found: setting })),
       distribution,
+      unreachableWorkers: lostWorkers ?? [],
       failover,
     };
   } finally {
@@ -83,7 +89,8 @@ export function inspectSqlite(dataDir: string): EngineFacts {
     const version = database.prepare('select sqlite_version() as version').get()?.['version'];
     const mode = String(database.prepare('pragma journal_mode').get()?.['journal_mode']);
     const unsafe = mode === 'wal' ? [] : [{ name: 'journal_mode', found: mode }];
-    const none = { problem: undefined, unreachable: [], isPooled: false, clockMs: undefined };
+    const reached = { problem: undefined, unreachable: [], unreachableWorkers: [] };
+    const none = { ...reached, isPooled: false, clockMs: undefined };
     return { version: `SQLite ${version}`, ...none, unsafe };
   } finally {
     database.close();

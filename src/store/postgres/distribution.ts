@@ -3,6 +3,7 @@ import { isCounted } from '../migrations/stored-sizes.ts';
 import { kindOf, shapes, type Table } from '../tables.ts';
 import { Servers } from './servers.ts';
 import { explainTls } from './tls.ts';
+import { explainWorker, type RunSql } from './workers.ts';
 
 /** Found before the tenant is known, or of no tenant: every machine has a copy. */
 const referenceTables: readonly string[] = [
@@ -51,24 +52,32 @@ type TablePlacement = ReadonlyMap<string, 'by tenant' | 'copied' | 'otherwise'>;
 export interface DistributionFacts {
   /** The version of the extension. `undefined` if the database does not have it. */
   readonly version: string | undefined;
-  /** The statements that are still needed to distribute every table. */
+  /** The statements that are still needed to distribute every table that is there. */
   readonly missing: readonly TableDistribution[];
   /** Tables that lie otherwise. */
   readonly wrong: readonly string[];
 }
-
-type RunSql = (sql: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
 
 /** Changes nothing. */
 export async function distributionFacts(ask: RunSql): Promise<DistributionFacts> {
   const { rows } = await ask(`select extversion from pg_extension where extname = 'citus'`);
   const version = rows[0] && String(rows[0]['extversion']);
   const placement = version === undefined ? new Map() : await placementOf(ask);
+  const existing = await tablesIn(ask);
   return {
     version,
-    missing: distributionStatements().filter(({ table }) => !placement.has(table)),
+    missing: distributionStatements().filter(
+      ({ table }) => existing.has(table) && !placement.has(table),
+    ),
     wrong: wrongIn(placement),
   };
+}
+
+async function tablesIn(ask: RunSql): Promise<ReadonlySet<string>> {
+  const names = distributionStatements().map(({ table }) => `'${table}'`);
+  const { rows } = await ask(`select name from unnest(array[${names.join(', ')}]) as name
+    where to_regclass(name) is not null`);
+  return new Set(rows.map(({ name }) => String(name)));
 }
 
 async function placementOf(ask: RunSql): Promise<TablePlacement> {
@@ -107,6 +116,8 @@ export async function distribute(url: string): Promise<readonly TableDistributio
   const servers = new Servers(url, { application_name: 'strongroom' });
   try {
     return await distributeTables(servers);
+  } catch (error) {
+    throw explainWorker(error);
   } finally {
     await servers.close();
   }
@@ -139,7 +150,10 @@ export async function distributeTables(
   });
 }
 
-/** In the transaction of the caller, who has made the tables in it. Nothing where the database has no extension. */
+/**
+ * What lies on one server yet, in the transaction of the caller, who made the tables. Nothing where the database
+ * does not have the extension.
+ */
 export async function distributeNewTables(ask: RunSql): Promise<'distributed' | 'on one server'> {
   const { version, missing } = await distributionFacts(ask);
   if (version === undefined) return 'on one server';

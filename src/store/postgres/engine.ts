@@ -21,7 +21,12 @@ import { readRows } from '../stored-form.ts';
 import { impossible, unavailable } from '../unavailable.ts';
 import { createPostgresCommitter } from './commit.ts';
 import { createDiskState } from './disk-state.ts';
-import { checkDistributable, distributeTables, isDistributed } from './distribution.ts';
+import {
+  checkDistributable,
+  distributeNewTables,
+  distributeTables,
+  isDistributed,
+} from './distribution.ts';
 import { failureOf, isLockLost, isWorkerLost } from './failure.ts';
 import { createLargeReads } from './large-reads.ts';
 import { type Line, Pool } from './pool.ts';
@@ -30,6 +35,7 @@ import { Servers, type SessionParameters } from './servers.ts';
 import { commitSideBySide } from './side-by-side-commits.ts';
 import { checkServers } from './start.ts';
 import { watchSilence } from './watch.ts';
+import { explainWorker } from './workers.ts';
 
 /** Text sorts by code point, as the embedded engine sorts it and as prefix searches need it. */
 export const types: ColumnTypes = {
@@ -120,7 +126,7 @@ export async function openPostgres(
     if (options.isDistributed) await distributeTables(servers, { emptyOnly: true });
   } catch (error) {
     await servers.close();
-    throw error;
+    throw explainWorker(error);
   }
   return createEngine(servers, options, whole, migrations.length);
 }
@@ -289,9 +295,10 @@ async function migrateOnce(servers: Servers, migrations: readonly Migration[]): 
     const [row] = await run(selectState);
     const pending = pendingStatements(stateOf(row), types, migrations);
     const ask = async (text: string) => ({ rows: await run(text) });
-    if (pending.length > 0 && (await isDistributed(ask))) {
+    if (await isDistributed(ask)) {
       // Citus passes the text that it gets on to each machine, which takes one statement at a time.
       for (const statement of pending) await run(statement);
+      await distributeNewTables(ask);
       await run('commit');
     } else {
       // Together, because each of them alone would cross the network and back.

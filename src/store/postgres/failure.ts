@@ -60,7 +60,7 @@ export function isLockLost(error: unknown): boolean {
 }
 
 /** Of a Citus coordinator, as its own error, about a connection to a worker. */
-const workerLost =
+export const workerLost =
   /connection marked as essential|connection to the remote node|connection not open|lost connection/;
 
 /**
