@@ -2,17 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { rowsIn } from '../support/backups.ts';
-import { execute, isCitus } from '../support/citus-cluster.ts';
-import { emptyPlace } from '../support/copy-places.ts';
+import { isCitus } from '../support/citus-cluster.ts';
+import { emptyPlace, plainPlace } from '../support/copy-places.ts';
 import { type Engine, engineOf, type Place } from '../support/engines.ts';
 import { assertComplete, completeVault, type KnownRead } from '../support/every-row.ts';
 import { createHistory } from '../support/history.ts';
 import { checkHistory } from '../support/history-check.ts';
 import { verifyPlace } from '../support/logs.ts';
-import { sharedPostgres } from '../support/postgres.ts';
 import { beginCommand, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { type Below, seeded } from '../support/random.ts';
-import { type Lender, temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, type Received, request } from '../support/vault.ts';
 
 const addressOf = ({ databaseUrl, dataDir }: Place): string => databaseUrl ?? dataDir;
@@ -21,17 +19,6 @@ const copying = (from: Place, to: Place, ...flags: readonly string[]): string[] 
   ...['database', 'copy', '--json', '--from', addressOf(from), '--to', addressOf(to)],
   ...flags,
 ];
-
-/** Of the one server that is the coordinator of a cluster elsewhere. */
-async function plainPlace(t: Lender, postgres: Engine): Promise<Place> {
-  if (!isCitus()) return postgres.place(t);
-  const { url } = await sharedPostgres();
-  const name = `plain_${temporaryDirectory(t).split('-').at(-1)?.toLowerCase()}`;
-  await execute(url, `create database ${name} template template0`);
-  t.after(() => execute(url, `drop database if exists ${name} with (force)`));
-  const databaseUrl = Object.assign(new URL(url), { pathname: name }).href;
-  return { databaseUrl, dataDir: temporaryDirectory(t) };
-}
 
 const workers = 4;
 const writesBefore = 60;
