@@ -4,38 +4,22 @@
  * change can come between the comparison and the commit.
  */
 import { VaultError } from '../base/errors.ts';
-import { entityTagOf } from '../keys/entity-tag.ts';
-import type { ExplainedName } from '../store/row-states.ts';
-import type { Row } from '../store/tables.ts';
-import { nameOf } from './bound-row.ts';
+import { authenticatorOf, type ExplainedName } from '../store/row-states.ts';
+import type { AnyRow } from '../store/tables.ts';
 import type { Decide } from './operation.ts';
-import type { TenantKeys } from './tenant.ts';
 
 /** The tags of `If-Match`, in quotes; `*` for any state. */
 export type IfMatch = '*' | ReadonlySet<string>;
 
-/** Tables whose rows have a version and the time of their creation, which name a state. */
-type TaggedTable = {
-  [T in ExplainedName]: Row<T> extends Versioned ? T : never;
-}[ExplainedName];
+/** A tag has 116 bits of what authenticates the row, and nothing can be read from it. */
+const tagLength = 20;
 
-/** The value of `ETag` for a row of the table. The row need not be proven: it may be removed. */
-export function tagOf(
-  { keyring }: Pick<TenantKeys, 'keyring'>,
-  table: TaggedTable,
-  row: object,
-): string {
-  const { entity, id } = nameOf(table, row);
-  const { version, created_at, modified_at } = row as Versioned;
-  // An id of a caller's choice can be taken again, and then its versions start again.
-  const state = [version, created_at, modified_at ?? ''].map(String);
-  return entityTagOf(keyring, [entity, id, ...state]);
-}
-
-interface Versioned {
-  readonly version: number;
-  readonly created_at: number;
-  readonly modified_at?: number | null;
+/**
+ * The value of `ETag` for a row of the table: what authenticates the row is another for each state of it. The row need
+ * not be proven: it may be removed.
+ */
+export function tagOf(table: ExplainedName, row: object): string {
+  return `"${authenticatorOf(table, row as AnyRow).slice(-tagLength)}"`;
 }
 
 /**

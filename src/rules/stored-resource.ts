@@ -162,10 +162,10 @@ export function read<T extends ResourceTable>(
       change: { entries: [entryOf(caller, clock.now(), fact)] },
       reply: {
         status: 200,
-        etag: tagOf(caller.tenant, table, row),
+        etag: tagOf(table, row),
         body: await resource.show(caller, row, 'read'),
       },
-      before: () => tagOf(caller.tenant, table, row),
+      before: () => tagOf(table, row),
     };
   };
 }
@@ -192,7 +192,7 @@ export function remove<T extends ResourceTable>(
         entries: [entryOf(caller, now, fact), ...entries],
       },
       reply: { status: 204 },
-      before: () => tagOf(tenant, table, row),
+      before: () => tagOf(table, row),
     };
   };
 }
@@ -347,7 +347,7 @@ export function create<T extends ResourceTable, Request, Settings, Opened>(
       reply: {
         status: 201,
         location: `${path}/${name.id}`,
-        etag: tagOf(caller.tenant, table, row),
+        etag: tagOf(table, row),
         ...reply,
       },
     };
@@ -465,8 +465,8 @@ async function revision<T extends ReplacedTable, Request, Settings, Opened>(
   return {
     change: { ...related, replace: inTable(table, row), entries: [entry] },
     row,
-    etag: tagOf(tenant, table, row),
-    before: () => tagOf(tenant, table, found),
+    etag: tagOf(table, row),
+    before: () => tagOf(table, found),
   };
 }
 

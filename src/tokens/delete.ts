@@ -30,7 +30,7 @@ export function deleteToken({ store, clock }: TokenDeleting, caller: Caller, id:
         entries: [entryOf(caller, now, { entity: 'token', ...subject, operation: 'delete' })],
       },
       reply: { status: 204 },
-      before: () => tagOf(caller.tenant, 'tokens', row),
+      before: () => tagOf('tokens', row),
     };
   };
 }

@@ -38,8 +38,8 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
     const entry = readEntry(caller, now, { row, disclosure, body });
     return {
       change: { entries: [entry] },
-      reply: { status: 200, etag: tagOf(tenant, 'tokens', row), body },
-      before: () => tagOf(tenant, 'tokens', row),
+      reply: { status: 200, etag: tagOf('tokens', row), body },
+      before: () => tagOf('tokens', row),
     };
   };
 }

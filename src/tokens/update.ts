@@ -106,11 +106,11 @@ export function updateToken(
       },
       reply: {
         status: 200,
-        etag: tagOf(tenant, 'tokens', updated),
+        etag: tagOf('tokens', updated),
         body: viewAt(now),
         ...changedToken({ row: updated, grant: hidden ? undefined : grant, viewAt }),
       },
-      before: () => tagOf(tenant, 'tokens', row),
+      before: () => tagOf('tokens', row),
     };
   };
 }

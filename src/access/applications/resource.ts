@@ -160,10 +160,10 @@ export function updateApplication(
       change: { replace: { applications: [row] }, entries: [entryOf(caller, now, fact)] },
       reply: {
         status: 200,
-        etag: tagOf(caller.tenant, 'applications', row),
+        etag: tagOf('applications', row),
         body: viewApplication(row, keys),
       },
-      before: () => tagOf(caller.tenant, 'applications', found),
+      before: () => tagOf('applications', found),
     };
   };
 }

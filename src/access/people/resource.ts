@@ -93,7 +93,7 @@ export function createPerson(
       reply: {
         status: 201,
         location: `/people/${id}`,
-        etag: tagOf(tenant, 'people', row),
+        etag: tagOf('people', row),
         body: viewPerson(row),
       },
     };
@@ -150,8 +150,8 @@ export function updatePerson(
     const fact = { entity: 'person', id: row.person_id, operation: 'update' } as const;
     return {
       change: { replace: { people: [row] }, entries: [entryOf(actor, now, fact)] },
-      reply: { status: 200, etag: tagOf(tenant, 'people', row), body: viewPerson(row) },
-      before: () => tagOf(tenant, 'people', stored),
+      reply: { status: 200, etag: tagOf('people', row), body: viewPerson(row) },
+      before: () => tagOf('people', stored),
     };
   };
 }
@@ -180,8 +180,8 @@ export function readPerson({ store, clock }: PeopleReading, caller: Caller, id: 
     const fact = { entity: 'person', id: row.person_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, etag: tagOf(tenant, 'people', row), body: viewPerson(row) },
-      before: () => tagOf(tenant, 'people', row),
+      reply: { status: 200, etag: tagOf('people', row), body: viewPerson(row) },
+      before: () => tagOf('people', row),
     };
   };
 }
@@ -216,7 +216,7 @@ export function removePerson({ store, clock }: PeopleReading, actor: Actor, id: 
         entries: [entryOf(actor, now, fact), ...entries],
       },
       reply: { status: 204 },
-      before: () => tagOf(tenant, 'people', row),
+      before: () => tagOf('people', row),
     };
   };
 }

@@ -50,7 +50,7 @@ export function deleteTenant(
         entries: [entryOf(actor, now, fact)],
       },
       reply: { status: 204 },
-      before: () => tagOf(actor.tenant, 'tenants', row),
+      before: () => tagOf('tenants', row),
     };
   };
 }

@@ -23,8 +23,8 @@ export function readTenant({ tenants, clock }: TenantReading, caller: Caller): D
     const fact = { entity: 'tenant', id: row.tenant_id, operation: 'read' } as const;
     return {
       change: { entries: [entryOf(caller, clock.now(), fact)] },
-      reply: { status: 200, etag: tagOf(caller.tenant, 'tenants', row), body: viewTenant(row) },
-      before: () => tagOf(caller.tenant, 'tenants', row),
+      reply: { status: 200, etag: tagOf('tenants', row), body: viewTenant(row) },
+      before: () => tagOf('tenants', row),
     };
   };
 }

@@ -36,10 +36,10 @@ export function updateTenant(
       change: { replace: { tenants: [updated] }, entries: [entryOf(caller, now, fact)] },
       reply: {
         status: 200,
-        etag: tagOf(caller.tenant, 'tenants', updated),
+        etag: tagOf('tenants', updated),
         body: viewTenant(updated),
       },
-      before: () => tagOf(caller.tenant, 'tenants', row),
+      before: () => tagOf('tenants', row),
     };
   };
 }
