@@ -3,7 +3,7 @@ import { applicationOf, timesOf } from '../../audit/uses.ts';
 import { type Clock, type Instant, minute, parseInstant } from '../../base/clock.ts';
 import type { TenantId } from '../../base/ids.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
-import { addRevealed, type Figures, latencyClassOf, newLatency } from './figures.ts';
+import { countRevealed, type Figures, latencyClassOf, newLatency } from './figures.ts';
 
 /** Plain data, which can cross to another thread. */
 export interface CountedActivity {
@@ -32,7 +32,7 @@ interface ActivityTally {
   failed: number;
   refused: number;
   readonly latency: number[];
-  revealed: Figures['revealed'] | undefined;
+  readonly revealed: Map<string, number>;
 }
 
 export function createActivityCounter(clock: Clock): ActivityCounter {
@@ -46,7 +46,7 @@ export function createActivityCounter(clock: Clock): ActivityCounter {
     const known = tallies.get(tenant);
     if (known) return known;
     if (tallies.size + earlier.length >= countedMax) return undefined;
-    const made = { requests: 0, failed: 0, refused: 0, latency: newLatency(), revealed: undefined };
+    const made = { requests: 0, failed: 0, refused: 0, latency: newLatency(), revealed: new Map() };
     tallies.set(tenant, made);
     return made;
   }
@@ -57,7 +57,7 @@ export function createActivityCounter(clock: Clock): ActivityCounter {
         earlier.push({
           tenant_id,
           minute: present,
-          figures: { ...tally, revealed: revealed ?? {} },
+          figures: { ...tally, revealed: Object.fromEntries(revealed) },
         });
       }
     }
@@ -85,7 +85,7 @@ export function createActivityCounter(clock: Clock): ActivityCounter {
       }
       const application = applicationOf(entry);
       if (application === null) return;
-      tally.revealed = addRevealed(tally.revealed ?? {}, { [application]: 1 });
+      countRevealed(tally.revealed, application, 1);
     },
     add: (counted) => {
       for (const one of counted) if (earlier.length < countedMax) earlier.push(one);

@@ -44,14 +44,17 @@ export function addFigures(one: Figures, other: Figures): Figures {
 export function addRevealed(
   one: Figures['revealed'],
   other: Figures['revealed'],
-): Readonly<Record<string, number>> {
+): Figures['revealed'] {
   const sums = new Map(Object.entries(one));
-  for (const [id, values] of Object.entries(other)) {
-    const isKnown = sums.has(id) || sums.size < applicationsMax;
-    const name = isKnown ? id : otherApplications;
-    sums.set(name, (sums.get(name) ?? 0) + values);
-  }
+  for (const [id, values] of Object.entries(other)) countRevealed(sums, id, values);
   return Object.fromEntries(sums);
+}
+
+/** Further applications than {@link applicationsMax} are counted together. */
+export function countRevealed(sums: Map<string, number>, id: string, values: number): void {
+  const isKnown = sums.has(id) || sums.size < applicationsMax;
+  const name = isKnown ? id : otherApplications;
+  sums.set(name, (sums.get(name) ?? 0) + values);
 }
 
 /** The place of a request in `latency`. */

@@ -6,7 +6,7 @@ import type { Limiter } from '../../store/limiter.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { Store } from '../../store/store.ts';
 import type { RaiseAlert } from './raise.ts';
-import { createTally, type UseTally } from './tally.ts';
+import { createTally, type Reported, type UseTally } from './tally.ts';
 
 export interface CountedUseTools {
   readonly store: Pick<Store, 'limiter'>;
@@ -103,7 +103,8 @@ function thresholdTally(
       const { entry, id, max } = use;
       const counted = await limiterOf(max).count(counterOf(use), times);
       if (counted.isFirstRefusal) raise(kind, entry, { id, detail: `${max} in ${window.name}` });
-      return counted.allowed ? counted.remaining + 1 : Number.POSITIVE_INFINITY;
+      const left = counted.remaining + 1;
+      return counted.allowed ? { left } : { left, quietMs: counted.resetMs };
     },
   });
 }
@@ -111,6 +112,8 @@ function thresholdTally(
 /** A key reveals far more than in its own week: so many times its hourly mean. */
 const meanFactor = 10;
 const weekMs = 7 * day;
+/** Uses are still counted, for the mean of the week. */
+const decided: Reported = { left: Number.POSITIVE_INFINITY };
 /** Nothing is refused by these counters. */
 const unlimited = 2 ** 50;
 
@@ -127,16 +130,16 @@ export function watchReveals(tools: CountedUseTools, raise: RaiseAlert): WatchEn
       const [inHour, inWeek] = await Promise.all(
         [hourly, weekly].map((limiter) => limiter.take(name, { times, max: unlimited })),
       );
-      if (!inHour || !inWeek) return Number.POSITIVE_INFINITY;
+      if (!inHour || !inWeek) return decided;
       const hoursBefore = Math.max(1, (weekMs - inWeek.resetMs) / hour - 1);
       const mean = Math.max(0, inWeek.used - inHour.used) / hoursBefore;
       const far = Math.max(min, Math.ceil(meanFactor * mean));
-      if (inHour.used < far) return far - inHour.used;
+      if (inHour.used < far) return { left: far - inHour.used };
       if (inHour.used - times < far) {
         const detail = `${inHour.used} values in an hour, ${Math.round(mean)} on average`;
         raise('reveals', entry, { id, detail });
       }
-      return Number.POSITIVE_INFINITY;
+      return decided;
     },
   });
   return (entry) => {

@@ -54,15 +54,15 @@ export function limitingEgress({ store, facts, raise }: EgressTools): CommitStep
 
   /** `undefined`, without a promise, where no budget applies: nearly every commit passes here. */
   function spendingsOf(change: Change): Promise<readonly Spending[]> | undefined {
-    const reveals = revealsIn(change.entries);
-    if (reveals === undefined) return undefined;
-    const isFree = ({ tenant, spender }: Reveals) => {
-      const known = facts.known(tenant, spender.application_id);
-      return known !== undefined && known?.budget === undefined;
-    };
-    if (reveals.every(isFree)) return undefined;
+    const isFree = (entry: LogEntry) =>
+      !isRevealing(entry) ||
+      entry.spenders.every(({ application_id }) => {
+        const known = facts.known(entry.tenant_id, application_id);
+        return known !== undefined && known?.budget === undefined;
+      });
+    if (change.entries.every(isFree)) return undefined;
     return Promise.all(
-      reveals.map(async (one) => ({
+      revealsIn(change.entries).map(async (one) => ({
         ...one,
         budget: (await facts.of(one.tenant, one.spender.application_id))?.budget,
       })),
@@ -138,13 +138,19 @@ interface Spending extends Reveals {
   readonly budget: EgressBudget | undefined;
 }
 
-/** `undefined` where nothing is revealed. */
-function revealsIn(entries: Change['entries']): readonly Reveals[] | undefined {
-  let found: Map<string, Reveals> | undefined;
-  for (const entry of entries) {
-    const { tenant_id: tenant, disclosure, result, spenders } = entry;
-    if (disclosure?.[0] !== 'r' || result !== 'success' || spenders === undefined) continue;
-    found ??= new Map();
+interface RevealingEntry extends LogEntry {
+  readonly spenders: NonNullable<LogEntry['spenders']>;
+}
+
+function isRevealing(entry: LogEntry): entry is RevealingEntry {
+  const { disclosure, result, spenders } = entry;
+  return disclosure?.[0] === 'r' && result === 'success' && spenders !== undefined;
+}
+
+function revealsIn(entries: Change['entries']): readonly Reveals[] {
+  const found = new Map<string, Reveals>();
+  for (const entry of entries.filter(isRevealing)) {
+    const { tenant_id: tenant, spenders } = entry;
     for (const spender of spenders) {
       const name = `${spender.application_id} ${spender.counted_id}`;
       const known = found.get(name);
@@ -152,7 +158,7 @@ function revealsIn(entries: Change['entries']): readonly Reveals[] | undefined {
       found.set(name, { tenant, spender, values, entry: known?.entry ?? entry });
     }
   }
-  return found && [...found.values()];
+  return [...found.values()];
 }
 
 interface ExceededWindow {

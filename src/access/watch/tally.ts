@@ -16,16 +16,21 @@ export type UseTally<U> = (name: string, counted: Counted<U>) => Promise<void> |
 export interface UseTallyTools<U> {
   readonly clock: Clock;
   readonly windowMs: number;
-  /**
-   * Adds to the shared counter, and decides.
-   * @returns how many more may come before something has to be decided again.
-   */
-  readonly report: (name: string, times: number, use: U) => Promise<number>;
+  /** Adds to the shared counter, and decides. */
+  readonly report: (name: string, times: number, use: U) => Promise<Reported>;
+}
+
+export interface Reported {
+  /** How many more may come before something has to be decided again. */
+  readonly left: number;
+  /** For so long nothing has to be decided, however many come, so they are not counted. */
+  readonly quietMs?: number;
 }
 
 interface TalliedName {
   unreported: number;
   left: number;
+  quietUntil: number;
 }
 
 const namesMax = 50_000;
@@ -40,7 +45,7 @@ export function createTally<U>({ clock, windowMs, report }: UseTallyTools<U>): U
   function knownAs(name: string): TalliedName {
     const found = known.get(name);
     if (found) return found;
-    const made = { unreported: 0, left: Number.POSITIVE_INFINITY };
+    const made = { unreported: 0, left: Number.POSITIVE_INFINITY, quietUntil: 0 };
     known.set(name, made);
     return made;
   }
@@ -49,7 +54,9 @@ export function createTally<U>({ clock, windowMs, report }: UseTallyTools<U>): U
     const times = one.unreported;
     one.unreported = 0;
     try {
-      one.left = await report(name, times, use);
+      const { left, quietMs = 0 } = await report(name, times, use);
+      one.left = left;
+      one.quietUntil = clock.now() + quietMs;
     } catch (error) {
       one.unreported += times;
       throw error;
@@ -58,6 +65,7 @@ export function createTally<U>({ clock, windowMs, report }: UseTallyTools<U>): U
 
   return (name, { times, stepMax, use }) => {
     const one = knownAs(name);
+    if (clock.now() < one.quietUntil) return undefined;
     one.unreported += times;
     return one.unreported >= Math.min(stepMax, one.left) ? send(name, one, use) : undefined;
   };
