@@ -133,10 +133,10 @@ test('the alerts are rules of Prometheus, each with its runbook', () => {
     'CertificateEnds',
   ]);
   assert.equal(rules.match(/- alert:/g)?.length, names.length);
-  const runbook = read('docs/operate.md');
+  const runbook = read('docs/alerts.md');
   for (const name of names) {
-    assert.ok(runbook.includes(`\n### ${name}\n`), name);
-    assert.ok(rules.includes(`runbook: docs/operate.md#${name.toLowerCase()}\n`), name);
+    assert.ok(runbook.includes(`\n## ${name}\n`), name);
+    assert.ok(rules.includes(`runbook: docs/alerts.md#${name.toLowerCase()}\n`), name);
   }
   const promtool = spawnSync('promtool', ['check', 'rules', join(root, 'deploy/alerts.yaml')], {
     encoding: 'utf8',

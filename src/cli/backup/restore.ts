@@ -61,7 +61,7 @@ export const restoreCommand: Command = {
       line: isDry
         ? `The backup of ${created_at} is complete and can be restored (${counted(rows, 'row')}).`
         : `The vault is restored as of ${created_at} (${counted(rows, 'row')}). What was committed since ` +
-          'is gone: see docs/operate.md before you start it.',
+          'is gone: see docs/backup.md before you start it.',
     });
     return 0;
   },

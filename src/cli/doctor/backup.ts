@@ -7,7 +7,7 @@ import { type Finding, reporter } from './finding.ts';
 /** The timers that come with the vault make one each day. */
 const backupAgeMsMax = 7 * day;
 
-const advice = 'Run strongroom backup DIR, or repair its timer (docs/operate.md).';
+const advice = 'Run strongroom backup DIR, or repair its timer (docs/backup.md).';
 
 export function checkBackup(
   { dataDir, databaseUrl }: Pick<Config, 'dataDir' | 'databaseUrl'>,

@@ -67,7 +67,7 @@ async function requireCopyable(session: Session): Promise<void> {
     throw new BackupError(
       'The tables are distributed over several servers, which have no common moment to copy. No backup was made. ' +
         'Back up all servers with citus_create_restore_point and base backups, or stop the servers of the vault and ' +
-        'copy it with "strongroom database copy" (docs/operate.md).',
+        'copy it with "strongroom database copy" (docs/backup.md).',
     );
   }
   const { rows } = await ask(`select to_regclass('schema_version') is not null as has`);
