@@ -1,6 +1,6 @@
 /** What is typed in the console is never lost: by a conflict, a restart of the vault, or the end of the session. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { consoleSessionIdleMs } from '../../src/access/people/sign-in.ts';
 import { withoutBrowser } from '../support/browser.ts';
@@ -10,6 +10,7 @@ import {
   consoleOf,
   newWatchedPage,
   openPage,
+  violationsOn,
 } from '../support/console-pages.ts';
 import { onBothEngines } from '../support/engines.ts';
 
@@ -166,28 +167,67 @@ onBothEngines('editors of the console', (engine) => {
     assert.deepEqual(complaints, []);
   });
 
-  test('a vault that restarts under an open page gets what was typed', async (t) => {
+  /** The vault, which can stop and start again at its address, with the administrator signed in. */
+  async function newDeskThatStops(t: TestContext) {
     const environment = { STRONGROOM_PORT: String(await freePort()) };
     const first = await startVault(t, engine, { environment });
     const tenant = await newTenantOf(first);
     await tenant.application(support);
     const context = await browser().newContext();
+    t.after(() => context.close());
     const { page } = await newWatchedPage(context);
     await page.goto(`${first.url}/console#${await administratorCode(tenant)}`);
     await page.getByRole('navigation').waitFor();
+    const { place, clock } = first;
+    const start = async () => {
+      const again = await startVault(t, engine, { environment, place, clock });
+      assert.equal(again.url, first.url);
+      return again;
+    };
+    return { page, context, tenant, stop: () => first.stop(), start };
+  }
+
+  const lost = (page: Page) => page.getByText('The vault does not respond');
+
+  test('a vault that restarts under an open page gets what was typed', async (t) => {
+    const { page, tenant, stop, start } = await newDeskThatStops(t);
     await typeInto(page, 'typed while it was away');
-    await first.stop();
+    await stop();
     await button(page, 'Save rules').click();
-    await page.getByRole('alert').first().waitFor();
-    assert.equal(await page.getByLabel('Description').inputValue(), 'typed while it was away');
-    const { place } = first;
-    const again = await startVault(t, engine, { environment, place, clock: first.clock });
-    assert.equal(again.url, first.url);
+    await lost(page).waitFor();
+    await page.getByText('The vault could not be reached').waitFor();
+    await page.getByLabel('Description').fill('typed while it was away, and more');
+    const again = await start();
+    await lost(page).waitFor({ state: 'detached' });
     await button(page, 'Save rules').click();
     await page.getByText('Saved', { exact: true }).waitFor();
     const { body } = await again.send('GET', '/applications', { key: tenant.managementKey });
     const saved = body.data.find(({ name }: { name: string }) => name === support.name);
-    assert.equal(saved.rules[0].description, 'typed while it was away');
-    await context.close();
+    assert.equal(saved.rules[0].description, 'typed while it was away, and more');
+  });
+
+  test('a page that was opened while the vault was away fills by itself, and a form keeps its text', async (t) => {
+    const { page, stop, start } = await newDeskThatStops(t);
+    await stop();
+    await openPage(page, 'Applications');
+    await lost(page).waitFor();
+    await button(page, 'Create application').click();
+    const form = page.getByRole('dialog', { name: 'Create application' });
+    await form.getByLabel('Name').fill('typed in a form');
+    assert.deepEqual(await violationsOn(page), []);
+    await start();
+    await page.getByRole('link', { name: support.name, includeHidden: true }).waitFor();
+    await lost(page).waitFor({ state: 'detached' });
+    assert.equal(await form.getByLabel('Name').inputValue(), 'typed in a form');
+    await form.getByRole('button', { name: 'Create', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Application created' }).waitFor();
+  });
+
+  test('a browser without its network says so by itself, until it has it again', async (t) => {
+    const { page, context } = await newDeskThatStops(t);
+    await context.setOffline(true);
+    await lost(page).waitFor();
+    await context.setOffline(false);
+    await lost(page).waitFor({ state: 'detached' });
   });
 });

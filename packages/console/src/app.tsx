@@ -72,7 +72,7 @@ export function App() {
   return (
     <>
       {shown && (
-        <div class={kind === 'signed in' ? undefined : 'covered'}>
+        <div class={kind === 'signed out' ? 'covered' : undefined}>
           <Shell session={shown}>
             <CurrentPage session={shown} />
           </Shell>
@@ -80,15 +80,11 @@ export function App() {
       )}
       {kind === 'signed in' && <PresenceDialog />}
       {kind === 'signed out' && (
-        <Cover isOverPage={shown !== undefined} note={t.kept.ended}>
+        <Cover isOverPage={shown !== undefined}>
           <SignIn />
         </Cover>
       )}
-      {kind === 'unreachable' && (
-        <Cover isOverPage={shown !== undefined} note={t.kept.unreachable}>
-          <Unreachable />
-        </Cover>
-      )}
+      {kind === 'unreachable' && !shown && <Unreachable />}
       <Toasts />
     </>
   );

@@ -20,12 +20,10 @@ export const t = {
   copy: 'Copy',
   copied: 'Copied',
   notCopied: 'The browser did not allow copying',
-  kept: {
-    ended: 'Your session has ended. Sign in again: what you typed is still there.',
-    unreachable: 'What you typed is still there.',
-  },
+  ended: 'Your session has ended. Sign in again: what you typed is still there.',
+  lost: 'What you typed stays here. The console tries again every two seconds.',
   saved: 'Saved',
-  unreachable: 'The vault cannot be reached. What you typed is still here; try again.',
+  unreachable: 'The vault could not be reached. What you typed is still here. Try again.',
   typeName: (name: string) => `Type ${name} to confirm`,
   notFound: {
     title: 'Nothing here',

@@ -1,5 +1,6 @@
 /** Loading: what a page shows while the vault is asked, when it has responded, and when it has not. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { returns } from './session.ts';
 
 export interface Loaded<T> {
   readonly data: T | undefined;
@@ -35,6 +36,11 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Loaded<T> {
     };
   }, [key, round]);
   const reload = useCallback(() => setRound((one) => one + 1), []);
+  const hasFailed = shown.key === key && shown.error !== undefined;
+  const back = returns.value;
+  useEffect(() => {
+    if (back > 0 && hasFailed) reload();
+  }, [back]);
   const set = useCallback((data: T) => setShown({ key, data }), [key]);
   const current = shown.key === key ? shown : { key };
   return { data: current.data, error: current.error, isLoading, reload, set };

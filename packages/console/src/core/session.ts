@@ -1,8 +1,13 @@
 /** Who is signed in, as which applications, and the client of the vault for each of them. */
 
 import { computed, signal } from '@preact/signals';
-import { AuthenticationError, type SignInMethod, Strongroom } from '@strongroom/client';
-
+import {
+  AuthenticationError,
+  ConnectionError,
+  type SignInMethod,
+  Strongroom,
+} from '@strongroom/client';
+import { t } from '../texts.ts';
 import { forgetDrafts } from './drafts.ts';
 import { needsPresence, provePresence } from './presence.ts';
 
@@ -32,6 +37,7 @@ export type SessionState =
   | { readonly kind: 'unknown' }
   /** Of a session that has ended, the page stays under the sign-in: what was typed is not lost. */
   | { readonly kind: 'signed out'; readonly before?: Session }
+  /** The page of a session stays in use: what is typed in it can be saved later. */
   | { readonly kind: 'unreachable'; readonly before?: Session }
   | { readonly kind: 'signed in'; readonly session: Session };
 
@@ -46,9 +52,31 @@ function sessionIn(one: SessionState): Session | undefined {
   return one.kind === 'unknown' ? undefined : one.before;
 }
 
+/** How often the vault has come back: what failed meanwhile is loaded again. */
+export const returns = signal(0);
+
+const whoTimeoutMs = 10_000;
+/** Also of what stands in front of a vault that is away. */
+const awayStatuses: readonly number[] = [502, 503, 504];
+
+/**
+ * Sends a request. One without a response, or whose session has ended, makes the console ask who is signed in.
+ * @throws ConnectionError
+ */
+export async function ask(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(input, init);
+    if (response.status === 401 || awayStatuses.includes(response.status)) await refresh();
+    return response;
+  } catch (error) {
+    await refresh();
+    throw init?.signal?.aborted ? error : new ConnectionError(t.unreachable);
+  }
+}
+
 /** Asks the vault who is signed in. Rejects where it cannot say, as while it starts. */
 export async function whoIsSignedIn(): Promise<Session | undefined> {
-  const response = await fetch(sessionPath);
+  const response = await fetch(sessionPath, { signal: AbortSignal.timeout(whoTimeoutMs) });
   if (response.status >= 500) throw new Error(response.statusText);
   return response.ok ? response.json() : undefined;
 }
@@ -61,16 +89,19 @@ export async function refresh(): Promise<void> {
     const found = await whoIsSignedIn();
     // What another person typed is not theirs.
     if (found && before && before.person.id !== found.person.id) location.reload();
-    else
+    else {
+      if (found && state.value.kind === 'unreachable') returns.value += 1;
       state.value = found ? { kind: 'signed in', session: found } : { kind: 'signed out', ...kept };
+    }
   } catch {
-    state.value = { kind: 'unreachable', ...kept };
+    // Whose session has ended sees the page again only after a sign-in.
+    if (state.value.kind !== 'signed out') state.value = { kind: 'unreachable', ...kept };
   }
 }
 
 /** Signs in with the code of a link. */
 export async function signIn(code: string): Promise<void> {
-  const response = await fetch(sessionPath, {
+  const response = await ask(sessionPath, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ code }),
@@ -133,9 +164,8 @@ export function vaultFor(permission: string, { reason }: ActingOptions = {}): St
       headers.set(`${prefix}-CONSOLE`, current.forgery_token);
       headers.set(`${prefix}-CONSOLE-APPLICATION`, role.id);
       if (reason !== undefined) headers.set(`${prefix}-REASON`, encodeURIComponent(reason));
-      const send = () => fetch(input, { ...init, headers, credentials: 'same-origin' });
+      const send = () => ask(input, { ...init, headers, credentials: 'same-origin' });
       const response = await send();
-      if (response.status === 401) await refresh();
       const isToBeProved = await needsPresence(response);
       return isToBeProved && (await provePresence()) ? send() : response;
     },

@@ -1,7 +1,7 @@
 /** The ways to sign in, passkeys among them, which also prove again that the person is present. */
 import { startAuthentication, startRegistration } from '@simplewebauthn/browser';
 import { needsPresence, provePresence } from './presence.ts';
-import { session } from './session.ts';
+import { ask, session } from './session.ts';
 
 const path = '/console/session';
 
@@ -15,7 +15,7 @@ export interface Ways {
 }
 
 export async function waysToSignIn(): Promise<Ways> {
-  const response = await fetch(`${path}/ways`);
+  const response = await ask(`${path}/ways`);
   return response.json();
 }
 
@@ -51,8 +51,8 @@ export async function removeOwnMethod(id: string): Promise<void> {
 // biome-ignore lint/suspicious/noExplicitAny: options of WebAuthn, which the library types, and the vault's responses
 export async function send(method: string, place: string, body?: object): Promise<any> {
   const current = session.value;
-  const ask = () =>
-    fetch(path + place, {
+  const request = () =>
+    ask(path + place, {
       method,
       headers: {
         ...(body && { 'content-type': 'application/json' }),
@@ -60,8 +60,9 @@ export async function send(method: string, place: string, body?: object): Promis
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-  const first = await ask();
-  const response = (await needsPresence(first)) && (await provePresence()) ? await ask() : first;
+  const first = await request();
+  const response =
+    (await needsPresence(first)) && (await provePresence()) ? await request() : first;
   if (response.status === 204) return undefined;
   const received = await response.json();
   if (response.ok) return received;

@@ -1,9 +1,9 @@
 /** The small parts that all pages are made of. */
-import { ApiError, ConnectionError, StrongroomError } from '@strongroom/client';
+import { ApiError, ConnectionError, NotAVaultError, StrongroomError } from '@strongroom/client';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { fromNow, fullTime, shortId } from '../core/format.ts';
-import { MissingRoleError } from '../core/session.ts';
+import { MissingRoleError, state } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { notify } from './toasts.tsx';
@@ -301,13 +301,15 @@ export function messageOf(error: unknown): string {
     );
     return details.length > 0 ? details.join('. ') : error.message;
   }
-  if (error instanceof ConnectionError) return t.unreachable;
+  if (error instanceof ConnectionError || error instanceof NotAVaultError) return t.unreachable;
   if (error instanceof StrongroomError || error instanceof Error) return error.message;
   return String(error);
 }
 
 export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (error === undefined) return null;
+  // What the page could not load comes by itself; the shell says so.
+  if (onRetry && state.value.kind === 'unreachable') return null;
   if (error instanceof MissingRoleError) {
     return (
       <Empty title={t.noRole.title} command={t.noRole.command}>

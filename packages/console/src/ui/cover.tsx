@@ -7,17 +7,15 @@ import { t } from '../texts.ts';
 interface CoverProps {
   /** Whether a page of a session is below. */
   readonly isOverPage: boolean;
-  /** What the person should know of that page. */
-  readonly note: string;
   readonly children: ComponentChildren;
 }
 
-export function Cover({ isOverPage, ...rest }: CoverProps) {
-  if (isOverPage) return <CoverDialog {...rest} />;
-  return <div>{rest.children}</div>;
+export function Cover({ isOverPage, children }: CoverProps) {
+  if (isOverPage) return <CoverDialog>{children}</CoverDialog>;
+  return <div>{children}</div>;
 }
 
-function CoverDialog({ note, children }: Omit<CoverProps, 'isOverPage'>) {
+function CoverDialog({ children }: Pick<CoverProps, 'children'>) {
   const dialog = useRef<HTMLDialogElement>(null);
   // Before that of the sign-in is in its place.
   const title = useRef(document.title);
@@ -41,7 +39,7 @@ function CoverDialog({ note, children }: Omit<CoverProps, 'isOverPage'>) {
       // Browsers let nobody be kept in a dialog by that alone.
       onClose={() => dialog.current?.showModal()}
     >
-      <p class="note warn">{note}</p>
+      <p class="note warn">{t.ended}</p>
       {children}
     </dialog>
   );

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { type PageEntry, pages } from '../core/pages.ts';
 import { hrefOf, navigate, place } from '../core/router.ts';
-import { may, refresh, type Session, signOut } from '../core/session.ts';
+import { may, refresh, type Session, signOut, state } from '../core/session.ts';
 import { setTheme, type Theme, theme } from '../core/theme.ts';
 import { t } from '../texts.ts';
 import { Badge, Button } from './basics.tsx';
@@ -97,6 +97,7 @@ export function Shell({ session, children }: { session: Session; children: Compo
         </div>
       </aside>
       <main id="main" tabIndex={-1}>
+        {state.value.kind === 'unreachable' && <Lost />}
         {children}
       </main>
       {isPaletteOpen.value && <Palette />}
@@ -176,12 +177,38 @@ function Shortcuts() {
   );
 }
 
-/** What is shown while the vault cannot be reached. */
-export function Unreachable() {
+/** Looks for the vault until it responds again. */
+function useReturn(): void {
   useEffect(() => {
-    const timer = setInterval(() => void refresh(), 2_000);
-    return () => clearInterval(timer);
+    const look = () => void refresh();
+    const timer = setInterval(look, 2_000);
+    window.addEventListener('focus', look);
+    return () => {
+      clearInterval(timer);
+      window.removeEventListener('focus', look);
+    };
   }, []);
+}
+
+/** Above the page, which stays as it is, while the vault cannot be reached. */
+function Lost() {
+  useReturn();
+  return (
+    <div class="note warn lost" role="alert">
+      <Icon name="problems" />
+      <p>
+        <strong>{t.gate.unreachable}.</strong> {t.lost}
+      </p>
+      <Button tone="quiet" icon="refresh" onClick={() => void refresh()}>
+        {t.retry}
+      </Button>
+    </div>
+  );
+}
+
+/** In place of the first page, while the vault cannot be reached. */
+export function Unreachable() {
+  useReturn();
   return (
     <div class="gate" role="alert">
       <Logo size={40} />
