@@ -41,7 +41,10 @@ export interface DescribedOperation {
   readonly parameters?: readonly (Parameter | { readonly $ref: string })[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
   readonly responses: Readonly<
-    Record<string, { readonly content?: Readonly<Record<string, Media>> }>
+    Record<
+      string,
+      { readonly content?: Readonly<Record<string, Media>>; readonly headers?: object }
+    >
   >;
 }
 
@@ -118,9 +121,18 @@ export function bodyOf({ requestBody }: DescribedOperation): Schema {
   return media?.schema.contentSchema ?? media?.schema ?? {};
 }
 
-export function replyOf({ responses }: DescribedOperation): Schema[] {
-  const [, response] = Object.entries(responses).find(([status]) => status.startsWith('2')) ?? [];
-  return Object.values(response?.content ?? {}).map(({ schema }) => schema.contentSchema ?? schema);
+function successOf({ responses }: DescribedOperation) {
+  return Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1];
+}
+
+export function replyOf(operation: DescribedOperation): Schema[] {
+  const { content = {} } = successOf(operation) ?? {};
+  return Object.values(content).map(({ schema }) => schema.contentSchema ?? schema);
+}
+
+/** Whether the vault sends nothing but the tag of the state that it made. */
+export function isTagAlone(operation: DescribedOperation): boolean {
+  return replyOf(operation).length === 0 && 'ETag' in (successOf(operation)?.headers ?? {});
 }
 
 export function queryOf({ parameters = [] }: DescribedOperation): Parameter[] {
@@ -242,6 +254,7 @@ function operationType(path: string, operation: DescribedOperation): string {
   const params = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => `${name}: string`);
   const query = queryOf(operation).length === 0 ? 'undefined' : queryTypeName(operation);
   const body = operation.requestBody ? typeOf(bodyOf(operation), true) : 'undefined';
+  const nothing = isTagAlone(operation) ? 'object' : 'undefined';
   const replies = replyOf(operation).map((schema) => typeOf(schema, false));
   return [
     comment(`${operation.summary}.`, '  ').trimEnd(),
@@ -249,7 +262,7 @@ function operationType(path: string, operation: DescribedOperation): string {
     `    params: ${params.length === 0 ? 'undefined' : `{ ${params.join('; ')} }`};`,
     `    query: ${query};`,
     `    body: ${body};`,
-    `    reply: ${replies.length === 0 ? 'undefined' : union(replies)};`,
+    `    reply: ${replies.length === 0 ? nothing : union(replies)};`,
     '  };',
   ].join('\n');
 }

@@ -10,6 +10,7 @@ import {
   type DescribedOperation,
   type Description,
   isLeftOut,
+  isTagAlone,
   nameOf,
   queryOf,
   reachable,
@@ -289,7 +290,8 @@ function method(
   const page = replyName && description.components.schemas[replyName]?.properties?.['pagination'];
   const item = page && itemOf(description, replyName);
   const isAsync = kind === 'Async';
-  const result = reply ? qualified(typeOf(reply, 'reply')) : 'None';
+  const nothing = isTagAlone(operation) ? 'Object' : 'None';
+  const result = reply ? qualified(typeOf(reply, 'reply')) : nothing;
   const returns = item ? `${kind}List[models.${item}]` : result;
   const isChange = /^P/.test(operation.method);
   const takesIfMatch = JSON.stringify(operation.parameters ?? []).includes('parameters/IfMatch"');
@@ -332,7 +334,7 @@ function method(
       '',
       `        return ${kind}List(read_page)`,
     );
-  } else if (reply === undefined) {
+  } else if (result === 'None') {
     lines.push(`        ${call([])}`);
   } else if (replyName && description.components.schemas[replyName]?.properties) {
     const isHidden = id === 'react' || id === 'getReactorResult';

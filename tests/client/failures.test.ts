@@ -359,7 +359,9 @@ test('a change under the tag of an earlier state is a ConflictError, and changes
   assert.ok(ifMatch);
   assert.equal(etagOf(created), ifMatch);
   assert.equal(etagOf({ ...read }), undefined, 'a tag belongs to a response');
-  await admin.proxies.update(read.id, { name: 'second' }, { ifMatch });
+  const changed = await admin.proxies.update(read.id, { name: 'second' }, { ifMatch });
+  assert.deepEqual(changed, {}, 'the vault sends nothing but the tag');
+  assert.equal(etagOf(changed), etagOf(await admin.proxies.get(read.id)));
   for (const change of [
     () => admin.proxies.update(read.id, { name: 'third' }, { ifMatch }),
     () => admin.proxies.replace(read.id, { name: 'third', destination_url }, { ifMatch }),

@@ -186,12 +186,11 @@ export class Connection {
       async (response) => {
         const text = await response.text();
         const mediaType = response.headers.get('content-type') ?? '';
-        if (text === '') return undefined as Reply<Id>;
+        const etag = response.headers.get('etag');
+        if (text === '') return (etag === null ? undefined : tagged({}, etag)) as Reply<Id>;
         if (mediaType.startsWith('text/plain')) return text as Reply<Id>;
-        return tagged(
-          conceal(this.#parse(text, response, id), ofAnyForm.has(id)),
-          response.headers.get('etag'),
-        ) as Reply<Id>;
+        const body = conceal(this.#parse(text, response, id), ofAnyForm.has(id));
+        return tagged(body, etag) as Reply<Id>;
       },
       options,
     );

@@ -62,7 +62,7 @@ export class Proxies extends Resource {
    * await admin.proxies.update(id, { timeout: 60 });
    * ```
    */
-  update(id: string, patch: ProxyPatch, options?: RequestOptions): Promise<void> {
+  update(id: string, patch: ProxyPatch, options?: RequestOptions): Promise<object> {
     return this.call('updateProxy', { params: { id }, body: patch }, options);
   }
 

@@ -153,7 +153,7 @@ export class Reactors extends Resource {
    * await admin.reactors.update(id, { allowed_hosts: ['api.psp.example.com'] });
    * ```
    */
-  update(id: string, patch: ReactorPatch, options?: RequestOptions): Promise<void> {
+  update(id: string, patch: ReactorPatch, options?: RequestOptions): Promise<object> {
     return this.call('updateReactor', { params: { id }, body: patch }, options);
   }
 

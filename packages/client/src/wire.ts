@@ -2983,7 +2983,7 @@ export interface Operations {
     params: { id: string };
     query: undefined;
     body: ProxyPatch;
-    reply: undefined;
+    reply: object;
   };
   /** Delete a proxy. */
   deleteProxy: {
@@ -3025,7 +3025,7 @@ export interface Operations {
     params: { id: string };
     query: undefined;
     body: ReactorPatch;
-    reply: undefined;
+    reply: object;
   };
   /** Delete a reactor, with its waiting calls, their results and logs. */
   deleteReactor: {

@@ -205,7 +205,8 @@ def blocking(given: dict[str, Any]) -> None:
 
     seen = admin.proxies.get(proxy.id)
     assert seen.etag == proxy.etag is not None and "etag" not in seen
-    admin.proxies.update(proxy.id, timeout=21, if_match=seen.etag)
+    changed = admin.proxies.update(proxy.id, timeout=21, if_match=seen.etag)
+    assert changed == {} and changed.etag == admin.proxies.get(proxy.id).etag is not None
     stale = failure(lambda: admin.proxies.update(proxy.id, timeout=22, if_match=seen.etag))
     assert isinstance(stale, ConflictError) and stale.code == "precondition_failed"
     assert isinstance(failure(lambda: admin.proxies.delete(proxy.id, if_match=seen.etag)), ConflictError)

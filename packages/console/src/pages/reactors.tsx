@@ -1,5 +1,11 @@
 /** Reactors: code that runs in the vault, with an editor, a trial run, logs, and earlier versions. */
-import type { Reactor, ReactorLog, ReactorPatch, ReactorVersion } from '@strongroom/client';
+import {
+  etagOf,
+  type Reactor,
+  type ReactorLog,
+  type ReactorPatch,
+  type ReactorVersion,
+} from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
@@ -189,12 +195,13 @@ function Editor({ reactor, onSaved }: EditorProps) {
     read: () => vaultFor('reactor:read').reactors.get(id),
     editedOf: (stored) => stored.code,
     write: async (code, { etag: ifMatch }) => {
-      await vaultFor('reactor:update').reactors.update(id, { code } as ReactorPatch, { ifMatch });
+      const patch = { code } as ReactorPatch;
+      const changed = await vaultFor('reactor:update').reactors.update(id, patch, { ifMatch });
       const saved = await vaultFor('reactor:read').reactors.get(id);
       onSaved(saved);
       setRound((one) => one + 1);
       // Somebody else may have saved in between.
-      return saved.code === code ? saved : undefined;
+      return etagOf(saved) === etagOf(changed) ? saved : undefined;
     },
     show: (code) => {
       onSaved({ ...reactor, code });

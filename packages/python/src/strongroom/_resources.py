@@ -1619,7 +1619,7 @@ class SyncProxies(SyncResource):
         trace_id: str | None = None,
         if_match: str | None = None,
         idempotency_key: str | None = None,
-    ) -> None:
+    ) -> Object:
         """Update a proxy by JSON merge patch.
 
             name: For people, on one line.
@@ -1643,7 +1643,8 @@ class SyncProxies(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "destination_url": destination_url, "request_transform": request_transform, "response_transform": response_transform, "request_transforms": request_transforms, "response_transforms": response_transforms, "application": application, "configuration": configuration, "require_auth": require_auth, "disable_detokenization": disable_detokenization, "allow_encrypted": allow_encrypted, "timeout": timeout, "proxy_host": proxy_host, "allowed_paths": allowed_paths, "allowed_methods": allowed_methods, "client_certificate": client_certificate, "client_key": client_key})
-        self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        reply = self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        return cast("Object", reply)
 
     def replace(
         self,
@@ -1837,7 +1838,7 @@ class AsyncProxies(AsyncResource):
         trace_id: str | None = None,
         if_match: str | None = None,
         idempotency_key: str | None = None,
-    ) -> None:
+    ) -> Object:
         """Update a proxy by JSON merge patch.
 
             name: For people, on one line.
@@ -1861,7 +1862,8 @@ class AsyncProxies(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "destination_url": destination_url, "request_transform": request_transform, "response_transform": response_transform, "request_transforms": request_transforms, "response_transforms": response_transforms, "application": application, "configuration": configuration, "require_auth": require_auth, "disable_detokenization": disable_detokenization, "allow_encrypted": allow_encrypted, "timeout": timeout, "proxy_host": proxy_host, "allowed_paths": allowed_paths, "allowed_methods": allowed_methods, "client_certificate": client_certificate, "client_key": client_key})
-        await self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        reply = await self._transport.call("updateProxy", params=_params, query=_query, body=_body, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        return cast("Object", reply)
 
     async def replace(
         self,
@@ -2024,7 +2026,7 @@ class SyncReactors(SyncResource):
         trace_id: str | None = None,
         if_match: str | None = None,
         idempotency_key: str | None = None,
-    ) -> None:
+    ) -> Object:
         """Update a reactor by JSON merge patch.
 
             name: For people, on one line.
@@ -2037,7 +2039,8 @@ class SyncReactors(SyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "code": code, "configuration": configuration, "application": application, "runtime": runtime, "allowed_hosts": allowed_hosts})
-        self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        reply = self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        return cast("Object", reply)
 
     def replace(
         self,
@@ -2290,7 +2293,7 @@ class AsyncReactors(AsyncResource):
         trace_id: str | None = None,
         if_match: str | None = None,
         idempotency_key: str | None = None,
-    ) -> None:
+    ) -> Object:
         """Update a reactor by JSON merge patch.
 
             name: For people, on one line.
@@ -2303,7 +2306,8 @@ class AsyncReactors(AsyncResource):
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         _body: Any = unset_removed({"name": name, "code": code, "configuration": configuration, "application": application, "runtime": runtime, "allowed_hosts": allowed_hosts})
-        await self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        reply = await self._transport.call("updateReactor", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
+        return cast("Object", reply)
 
     async def replace(
         self,

@@ -142,16 +142,17 @@ class Core:
         return Outgoing(operation, method, path, headers, content)
 
     def value_of(self, operation: str, response: httpx.Response) -> Any:
-        if not response.content:
+        etag = response.headers.get("etag")
+        if not response.content and etag is None:
             return None
         if response.headers.get("content-type", "").startswith("text/plain"):
             return response.text
-        value = parsed(response.text)
+        value = parsed(response.text) if response.content else Object()
         if value is UNSET:
             raise self.not_a_vault(operation, response)
         if operation not in _OF_ANY_FORM:
             if isinstance(value, Object):
-                value.etag = response.headers.get("etag")
+                value.etag = etag
             return value
         if isinstance(value, dict):
             return HiddenObject(value)
