@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -81,6 +82,8 @@ async function runOnSqlite(place: Place, sql: string): Promise<Record<string, un
     return database.prepare(sql).all();
   } finally {
     database.close();
+    // Reads of one turn of the event loop see one state, and another process would not be in this turn.
+    await setImmediate();
   }
 }
 
