@@ -1,75 +1,183 @@
-/** The requests of the guides do what the guides say, as they are printed. */
+/** The commands of the guides do what the guides say, as they are printed. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { codeBlocksOf } from '../support/code-blocks.ts';
+import { after, test } from 'node:test';
+import { type CodeBlock, codeBlocksOf } from '../support/code-blocks.ts';
 import { engineOf } from '../support/engines.ts';
+import { compileCache, environmentOf, main, withCode } from '../support/process.ts';
 import { runProgram } from '../support/programs.ts';
 import { startCalled } from '../support/proxy-calls.ts';
-import { root } from '../support/source.ts';
+import { committedPaths, root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
-import { newTenant } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
-import { revealEverything, startVault, type TestVault } from '../support/vault.ts';
+import { managementKey, revealEverything, startVault } from '../support/vault.ts';
 
-/** And a part of what their requests print. */
-const guides: Readonly<Record<string, readonly string[]>> = {
-  access: ['"shown":"masked"', '"number":"4242424242424242"', '"name":"Acme"'],
-  audit: ['"shown":"revealed"'],
-  'bank-verification': ['{"status":"enabled"}', '"brand":"visa"'],
-  bulk: ['"line":3,"status":201', '"data.number"', '{"exported":'],
-  'find-and-resolve': ['ends in 4242'],
-  proxies: ['{"paid":true}'],
-  reactors: ['{"raw":{"last4":"4242"}'],
-  webhooks: ['"secret":"whsec_'],
+interface Guide {
+  /** Parts of what its commands print. */
+  readonly shown: readonly string[];
+  /** What a reader has before the first command. */
+  readonly given?: string;
+  /** What a reader writes in place of `NAME=…`. */
+  readonly values?: Readonly<Record<string, string>>;
+}
+
+const acme = 'strongroom tenant create --name acme';
+const checkpoint = 'curl "$URL/logs/checkpoint" -H "SVC-API-KEY: $MANAGEMENT" > checkpoints.ndjson';
+const logKey = `${checkpoint}\njq -r .public_key_pem checkpoints.ndjson > log-key.pem`;
+
+const guides: Readonly<Record<string, Guide>> = {
+  'docs/access.md': {
+    shown: ['"shown":"masked"', '"number":"4242424242424242"', '"name":"Acme"'],
+  },
+  'docs/audit.md': {
+    shown: ['"shown":"revealed"', 'Signature Verified Successfully', 'explains every row'],
+  },
+  'docs/backup.md': {
+    given: `${checkpoint}
+strongroom logs export --out log.ndjson
+jq -c 'select(.kind == "entry")' log.ndjson > collected.ndjson
+tail -n 1 collected.ndjson | jq -c '.hash = "none" | .operation = "delete" | .result = "success"' >> collected.ndjson`,
+    shown: ['complete and can be restored', '"delete","log_checkpoint"'],
+  },
+  'docs/bank-verification.md': { shown: ['{"status":"enabled"}', '"brand":"visa"'] },
+  'docs/bulk.md': { shown: ['"line":3,"status":201', '"data.number"', '{"exported":'] },
+  'docs/cli.md': {
+    given: `(umask 077 && echo "$KEY" > key.txt)
+strongroom login "$URL" --key-file key.txt`,
+    values: {
+      APPLICATION: `$(curl "$URL/applications" -H "SVC-API-KEY: $MANAGEMENT" | jq -r '.data[0].id')
+(umask 077 && echo "$MANAGEMENT" > key.txt)
+strongroom login "$URL" --key-file key.txt`,
+    },
+    shown: ['The profile production is removed', '{"order":"4712"}', 'allowed'],
+  },
+  'docs/console.md': {
+    values: {
+      APPLICATION: `$(curl "$URL/applications" -H "SVC-API-KEY: $MANAGEMENT" | jq -r '.data[0].id')`,
+      PERSON: `$(strongroom person list --tenant default --json | jq -r 'select(.name == "Ada Lovelace").id')`,
+    },
+    shown: ['/console#'],
+  },
+  'docs/erasure.md': {
+    given: `${logKey}
+ID=my-first-card
+curl -X DELETE "$URL/tokens/$ID" -H "SVC-API-KEY: $KEY"`,
+    shown: ['my-first-card'],
+  },
+  'docs/examples/mappings/README.md': {
+    given: `export STRONGROOM_URL=$URL STRONGROOM_KEY=$KEY
+cp ${join(root, 'docs/examples/mappings')}/alias.* .
+cp alias.csv cards.csv`,
+    shown: ['XXXX'],
+  },
+  'docs/fields.md': {
+    given: 'NONCE=$(curl -X POST "$URL/sessions" -H "SVC-API-KEY: $PUBLIC" | jq -r .nonce)',
+    shown: ['"origins":["http://localhost:3000"]', 'files are as approved'],
+  },
+  'docs/find-and-resolve.md': { shown: ['ends in 4242'] },
+  'docs/incidents.md': {
+    given: 'echo "$KEY" > leaked-key.txt',
+    values: {
+      KEY_ID: '$(strongroom key find --json < leaked-key.txt | jq -r .key_id)',
+      TENANT: 'default',
+      APPLICATION: '$(strongroom key find --json < leaked-key.txt | jq -r .application_id)',
+      ADDRESS: '127.0.0.1',
+      TOKEN: 'my-first-card',
+    },
+    shown: ['shown only once', '127.0.0.1'],
+  },
+  'docs/keys.md': { given: logKey, shown: ['explains every row'] },
+  'docs/operate.md': { shown: [] },
+  'docs/proxies.md': { given: acme, shown: ['{"paid":true}', 'partner.example.com'] },
+  'docs/reactors.md': { shown: ['"raw":{"last4":"4242","merchant":"Acme"}'] },
+  'docs/time-and-limits.md': { given: acme, shown: [] },
+  'docs/webhooks.md': { shown: ['"secret":"whsec_'] },
 };
 
-const ends: (() => unknown)[] = [];
+/** Where other tests follow a document step by step. */
+const followed: Readonly<Record<string, string>> = {
+  'README.md': 'tests/packaging/readme.test.ts',
+  'docs/start.md': 'tests/packaging/readme.test.ts',
+  'docs/tutorials/accept-cards.md': 'tests/fields/tutorial.test.ts',
+};
+
+/** Commands that need what a test has not, and what tests them in another form. */
+const others: readonly { readonly command: RegExp; readonly reason: string }[] = [
+  { command: /\b(?:systemctl|sudo)\b/, reason: 'systemd: tests/packaging/deploy.test.ts' },
+  { command: /^docker /m, reason: 'Docker: tests/packaging/image.test.ts' },
+  { command: /^(?:kubectl|helm) /m, reason: 'a cluster: tests/packaging/kubeconform.test.ts' },
+  { command: /^\s*openssl pkeyutl .*release\.pub/m, reason: 'tests/packaging/release.test.ts' },
+  { command: /^bao /m, reason: 'OpenBao: tests/keys/root/vault-transit.test.ts' },
+  { command: /\bkeys (?:rotate|destroy)\b/, reason: 'tests/cli/keys.test.ts' },
+  { command: /strongroom unseal/, reason: 'tests/keys/root/shamir.test.ts' },
+  { command: /database copy /, reason: 'tests/laws/database-copy.test.ts' },
+  { command: /database distribute|npm run test:citus/, reason: 'Citus' },
+  { command: /^STRONGROOM_DATABASE_URL=\S+$/m, reason: 'tests/faults/failover.test.ts' },
+  { command: /pg_(?:dump|restore) /, reason: "PostgreSQL's own tools" },
+  { command: /strongroom login [^-]*$/, reason: 'asks at a terminal: tests/cli/resources.test.ts' },
+  { command: /STRONGROOM_OIDC/, reason: 'a provider: tests/browser/oidc.test.ts' },
+  {
+    command: /(?:npm|pip) (?:run|install) |store\.(?:ts|py)/,
+    reason: 'tests/packaging/readme.test.ts',
+  },
+];
+
+const otherOf = ({ code }: CodeBlock) => others.find(({ command }) => command.test(code));
+const blocksOf = (path: string) =>
+  codeBlocksOf(path, readFileSync(join(root, path), 'utf8')).filter(
+    ({ language }) => language === 'sh',
+  );
+
 const called = await startCalled({ after });
-let vault: TestVault;
-
-before(async () => {
-  called.destination.behave(async ({ response, received }) => {
-    await received;
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{"paid":true}');
-  });
-  const lender = { after: (end: () => unknown) => void ends.unshift(end) };
-  vault = await startVault(lender, engineOf('sqlite'), { environment: called.environment });
+called.destination.behave(async ({ response, received }) => {
+  await received;
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"paid":true}');
 });
 
-after(async () => {
-  for (const end of ends) await end();
-});
-
-for (const [guide, shown] of Object.entries(guides)) {
-  test(`docs/${guide}.md`, async (t) => {
-    const tenant = await newTenant(vault);
-    await tenant.token({ id: 'my-first-card', type: 'card', data: { ...visa } });
+for (const [path, { shown, given = '', values = {} }] of Object.entries(guides)) {
+  test(path, async (t) => {
+    // Of its own: what a guide proves about the log holds for all tenants of a vault.
+    const vault = await startVault(t, engineOf('sqlite'), { environment: called.environment });
     const permissions = ['token:use', 'proxy:invoke', 'reactor:invoke'];
-    const KEY = await tenant.application({ rules: [revealEverything], permissions });
-    const PUBLIC = await tenant.application({ type: 'public', permissions: ['token:create'] });
-    const variables = { MANAGEMENT: tenant.managementKey, KEY, PRIVATE: KEY, PUBLIC };
+    const KEY = await vault.application({ rules: [revealEverything], permissions });
+    const PUBLIC = await vault.application({ type: 'public', permissions: ['token:create'] });
+    const keys = { MANAGEMENT: managementKey, KEY, PRIVATE: KEY, STRONGROOM_KEY: KEY, PUBLIC };
+    const card = { id: 'my-first-card', type: 'card', data: { ...visa } };
+    await vault.send('POST', '/tokens', { key: KEY, body: card });
     // Somebody has seen the card.
-    await tenant.send('GET', '/tokens/my-first-card', { key: KEY });
-    const path = `docs/${guide}.md`;
-    const steps = codeBlocksOf(path, readFileSync(join(root, path), 'utf8'))
-      .filter(({ language, code }) => language === 'sh' && isRequest(code))
-      .map(({ code }) => code);
+    await vault.send('GET', '/tokens/my-first-card', { key: KEY });
+    const directory = temporaryDirectory(t);
+    const text = readFileSync(join(root, path), 'utf8');
+    for (const [, name = '', indent = '', code = ''] of text.matchAll(
+      /\b[Ss]ave this(?: \w+)? as `([\w.-]+)`[^`]*?\n\n( *)```\w+\n(.*?)^\2```/gms,
+    )) {
+      writeFileSync(join(directory, name), code.replaceAll(`\n${indent}`, '\n'));
+    }
+    const steps = blocksOf(path).filter((block) => !otherOf(block));
     const script = [
-      'set -euo pipefail',
+      'set -eEuo pipefail',
+      `trap 'echo "failed: $BASH_COMMAND" >&2' ERR`,
       'curl() { command curl --silent --show-error --fail-with-body "$@"; }',
-      ...steps,
+      `strongroom() { '${process.execPath}' '${main}' "$@"; }`,
+      'npx() { "$@"; }',
+      ...Object.entries({ URL: vault.url, ...keys }).map(([name, value]) => `${name}='${value}'`),
+      given,
+      ...steps.map(({ code }) => code),
     ]
       .join('\n')
-      .replaceAll('http://127.0.0.1:8080', vault.url)
+      .replaceAll(/http:\/\/127\.0\.0\.1:8080|https:\/\/vault\.example\.com/g, vault.url)
       .replaceAll('https://psp.example.com/v1', called.url)
-      .replace(/^(\w+)=key_test_\w+…$/gm, (_, name: keyof typeof variables) => {
-        return `${name}=${variables[name]}`;
+      .replaceAll('/var/backups/strongroom', join(directory, 'backups'))
+      .replaceAll(/(?<=^| )(\w+)=(?:key_test_\w+)?…/gm, (_, name: string) => {
+        return `${name}=${values[name] ?? keys[name as keyof typeof keys]}`;
       });
-    const directory = temporaryDirectory(t);
     writeFileSync(join(directory, 'steps.sh'), script);
-    const ran = await runProgram(['bash', '-c', `cd ${directory} && bash steps.sh`], {});
+    const ran = await runProgram(['bash', '-c', `cd ${directory} && bash steps.sh`], {
+      ...compileCache,
+      ...environmentOf(vault.place, withCode),
+      HOME: directory,
+    });
     // Not every machine has curl and jq.
     if (ran.code === 127) return;
     assert.equal(ran.code, 0, ran.stderr + ran.stdout);
@@ -77,8 +185,21 @@ for (const [guide, shown] of Object.entries(guides)) {
   });
 }
 
-/** Requests, and what only names values for them. */
-function isRequest(code: string): boolean {
-  const lines = code.split('\n').filter((line) => line.trim() !== '');
-  return /\bcurl /.test(code) || lines.every((line) => /^\w+=/.test(line));
-}
+test('every command of the documents is run, or another test is named', () => {
+  const documents = committedPaths().filter(
+    (path) => path.endsWith('.md') && !/^(?:docs\/adr\/|CHANGELOG)/.test(path),
+  );
+  const blocks = documents.filter((path) => !(path in followed)).flatMap(blocksOf);
+  const unrun = blocks.filter(
+    (block) => !otherOf(block) && !(block.place.replace(/:\d+$/, '') in guides),
+  );
+  assert.deepEqual(
+    unrun.map(({ place }) => place),
+    [],
+  );
+  const used = new Set(blocks.map(otherOf));
+  assert.deepEqual(
+    others.filter((other) => !used.has(other)),
+    [],
+  );
+});
