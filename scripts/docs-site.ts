@@ -43,12 +43,13 @@ export async function buildSite(directory: string): Promise<string[]> {
   });
   const pages = [...files, decisionsOf(files)];
   const places = new Map(pages.map(({ source, path }) => [source, path]));
+  const titles = new Map(pages.map(({ path, text }) => [path, titleOf(text)]));
   rmSync(directory, { recursive: true, force: true });
   const copied = new Set<string>();
   const groups = groupsOf(pages);
   const sections: Section[] = [];
   for (const page of pages) {
-    const { html, headings, parts } = render(page, places, copied);
+    const { html, headings, parts } = render(page, { places, titles, copied });
     sections.push(...parts);
     write(join(directory, page.path), pageOf({ page, html, headings, groups, places }));
   }
@@ -110,7 +111,15 @@ function anchorOf(title: string): string {
     .replaceAll(' ', '-');
 }
 
-function render(page: Page, places: ReadonlyMap<string, string>, copied: Set<string>) {
+interface Site {
+  /** The path of the page of each document. */
+  readonly places: ReadonlyMap<string, string>;
+  /** The title of each page. */
+  readonly titles: ReadonlyMap<string, string>;
+  readonly copied: Set<string>;
+}
+
+function render(page: Page, { places, titles, copied }: Site) {
   const headings: Heading[] = [];
   const parts: { heading: Heading; words: string[] }[] = [];
   const anchors = new Map<object, string>();
@@ -143,7 +152,10 @@ function render(page: Page, places: ReadonlyMap<string, string>, copied: Set<str
       },
       link({ href, tokens }) {
         const target = targetOf(href, page, places, copied);
-        const inner = this.parser.parseInline(tokens);
+        const file = posix.join(posix.dirname(page.path), target?.split('#')[0] ?? '');
+        // The repository shows names of files, which the site has not.
+        const title = /(?:\.md|^adr\/)$/.test(plainOf(tokens)) && titles.get(file);
+        const inner = title ? escaped(title) : this.parser.parseInline(tokens);
         return target === undefined ? inner : `<a href="${escaped(target)}">${inner}</a>`;
       },
       image({ href, text }) {
@@ -159,7 +171,7 @@ function render(page: Page, places: ReadonlyMap<string, string>, copied: Set<str
   });
   const html = (marked.parse(page.text) as string).replace(
     /<table>.*?<\/table>/gs,
-    (table) => `<div class="table" tabindex="0">${table}</div>`,
+    (table) => `<div class="table" tabindex="0">${withoutEmptyHeads(table)}</div>`,
   );
   const title = headings[0]?.title ?? page.source;
   return {
@@ -175,6 +187,13 @@ function render(page: Page, places: ReadonlyMap<string, string>, copied: Set<str
       }),
     ),
   };
+}
+
+/** A head without words names no column to those who hear the table. */
+function withoutEmptyHeads(table: string): string {
+  return table
+    .replace(/<thead>\s*<tr>(?:\s*<th[^>]*><\/th>)+\s*<\/tr>\s*<\/thead>/, '')
+    .replace(/<th([^>]*)><\/th>/g, '<td$1></td>');
 }
 
 interface Inline {

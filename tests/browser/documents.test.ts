@@ -93,7 +93,8 @@ for (const screen of screens) {
     const page = await context.newPage();
     const requested: string[] = [];
     page.on('request', (request: { url(): string }) => requested.push(request.url()));
-    for (const path of ['index.html', 'access.html', 'concepts.html', 'adr/index.html']) {
+    // The client's has tables without heads, and with empty ones.
+    for (const path of ['index.html', 'client.html', 'concepts.html', 'adr/index.html']) {
       await page.goto(`${url}/${path}`);
       await page.evaluate(source);
       const { violations } = await page.evaluate("axe.run({ resultTypes: ['violations'] })");
@@ -133,4 +134,31 @@ test('the search finds a section, and the keyboard is enough', { skip }, async (
   await page.keyboard.press('Enter');
   await page.waitForURL('**/access.html#replace-a-key-without-downtime');
   assert.deepEqual(complaints, []);
+});
+
+test('the site names pages by their titles, and not by files that it does not have', () => {
+  const named = pages.flatMap((path) => {
+    const text = readFileSync(join(directory, path), 'utf8');
+    return [...text.matchAll(/<a href="[^":]*\.html[^"]*">([\w/.-]+\.md)<\/a>/g)].map(
+      ([, name]) => `${path}: ${name}`,
+    );
+  });
+  assert.deepEqual(named, []);
+});
+
+test('the navigation shows where the reader is, and a finger finds how to copy', {
+  skip,
+}, async (t) => {
+  const browser = await startBrowser(t);
+  const page = await browser.newPage({ viewport: { width: 1280, height: 600 } });
+  await page.goto(`${url}/crypto.html`);
+  const here = page.locator('.pages [aria-current]');
+  const box = await here.boundingBox();
+  assert.ok(box.y > 0 && box.y < 600, JSON.stringify(box));
+  const touched = await browser.newContext({ hasTouch: true, isMobile: true });
+  const phone = await touched.newPage();
+  await phone.goto(`${url}/operate.html`);
+  await phone.waitForSelector('.block button', { state: 'attached' });
+  const opacity = 'getComputedStyle(document.querySelector(".block button")).opacity';
+  assert.equal(await phone.evaluate(opacity), '1');
 });

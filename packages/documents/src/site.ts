@@ -75,6 +75,11 @@ document.addEventListener('click', ({ target }) => {
 });
 results?.addEventListener('click', close);
 
+// The navigation is longer than a screen.
+const pages = document.querySelector<HTMLElement>('.pages');
+const here = pages?.querySelector<HTMLElement>('[aria-current]');
+if (pages && here) pages.scrollTop = here.offsetTop - pages.clientHeight / 2;
+
 for (const block of document.querySelectorAll('main pre')) {
   const button = document.createElement('button');
   button.type = 'button';
