@@ -290,10 +290,10 @@ onBothEngines('an identity provider that lies', (engine) => {
     const body = { name: 'new', type: 'private', permissions: ['token:read'] };
     const create = async () => (await ada.send(role, 'POST', '/applications', { body })).status;
     assert.equal(await create(), 403, 'the provider has not said when');
-    for (const [auth_time, status] of [
-      [() => undefined, 401],
-      [() => seconds() - presenceMs / second, 401],
-      [() => seconds() - presenceMs / second + 2, 200],
+    for (const [auth_time, status, detail] of [
+      [() => undefined, 401, /does not say when you signed in \(the claim auth_time\)/],
+      [() => seconds() - presenceMs / second, 401, /within the last five minutes/],
+      [() => seconds() - presenceMs / second + 2, 200, undefined],
     ] as const) {
       lies = {};
       const begun = await begin({ again: true }, { cookie: ada.cookie });
@@ -301,6 +301,7 @@ onBothEngines('an identity provider that lies', (engine) => {
       const cookie = { cookie: ada.cookie };
       const ended = await endSignIn(vault.url, begun, responseTo(begun), cookie);
       assert.equal(ended.status, status, ended.text);
+      if (detail) assert.match(ended.body.detail, detail);
     }
     assert.equal(await create(), 201);
     clock.advance(2 * second);

@@ -160,7 +160,9 @@ async function proveAgain(
   tools: IdentityHandling,
   { session, identity, found }: Recognized & { readonly session: FoundSession },
 ): Promise<void> {
-  const { authenticatedAt = longAgo } = identity;
+  const { authenticatedAt } = identity;
+  // That it was asked to make the person sign in is no proof that it did.
+  if (authenticatedAt === undefined) throw timeUnknown();
   const isRecent = tools.clock.now() - authenticatedAt < presenceMs;
   if (found.person.id !== session.person.person_id || !isRecent) throw notConfirmed();
   await sessionProvedAgain(tools, { ...session, signIn: 'oidc', authenticatedAt }, found.used);
@@ -201,6 +203,15 @@ function notConfirmed(): VaultError {
     public:
       'The identity provider did not confirm that it is you, within the last five minutes. Sign in there again, as ' +
       'the same person.',
+  });
+}
+
+function timeUnknown(): VaultError {
+  return new VaultError('unauthenticated', {
+    public:
+      'The identity provider does not say when you signed in (the claim auth_time), so it cannot confirm that it is ' +
+      'you now. You see masked data, and signing in again does not help. Ask the operator to make the provider send ' +
+      'the claim, or to add you as a person with a passkey.',
   });
 }
 
