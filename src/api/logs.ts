@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { type Checkpointing, readCheckpoint } from '../audit/checkpoints.ts';
 import { type LogReading, listEntityTypes, listLogs } from '../audit/list.ts';
+import { verifyLog } from '../audit/verified.ts';
 import { shownWords, throughWords } from '../store/log-chain/disclosure.ts';
 import { operation, type Resource } from './declaration/operation.ts';
 import { attribute, object } from './declaration/shape.ts';
@@ -127,6 +128,42 @@ const checkpoint = object(
   { title: 'LogCheckpoint' },
 );
 
+const finding = object(
+  {
+    kind: attribute(text, 'Such as `edited`, `deleted`, or `inserted`.'),
+    stream_id: attribute(Type.Optional(text), 'The stream of entries; absent for a checkpoint.'),
+    seq: attribute(Type.Integer(), 'The number of the entry in its stream, or of the checkpoint.'),
+    message: attribute(text, 'The same in words.'),
+  },
+  { title: 'VerificationFinding' },
+);
+
+const moment = Type.Union([text, Type.Null()]);
+
+const verification = object(
+  {
+    intact_since: attribute(
+      moment,
+      'The first checkpoint since which everything that was signed is as it was written.',
+    ),
+    verified_until: attribute(moment, 'The last checkpoint that was verified.'),
+    signed_since: attribute(moment, 'The first checkpoint of the log.'),
+    checkpoint: attribute(
+      Type.Union([Type.Integer(), Type.Null()]),
+      'The number of the last checkpoint that was verified.',
+    ),
+    newest_checkpoint: attribute(
+      Type.Union([Type.Integer(), Type.Null()]),
+      'The number of the newest checkpoint. While it is another one, send the request again.',
+    ),
+    findings: attribute(
+      Type.Array(finding),
+      'What this request has found. Further requests continue behind it.',
+    ),
+  },
+  { title: 'LogVerification' },
+);
+
 export const logs: Resource<Checkpointing & LogReading> = {
   tag: 'Logs',
   description:
@@ -171,6 +208,20 @@ export const logs: Resource<Checkpointing & LogReading> = {
       reply: { status: 200, body: checkpoint },
       example: {},
       handle: ({ caller }) => readCheckpoint(tools, caller),
+    }),
+    operation({
+      id: 'verifyLog',
+      method: 'GET',
+      path: '/logs/verification',
+      summary: 'Verify what was signed since the last verification',
+      description:
+        'The vault reads each entry once for this, at most some 20,000 in a request, and a log entry says how far it ' +
+        'came. The command `strongroom logs verify` reads the whole log again, and trusts only the keys that you ' +
+        'give it.',
+      permission: 'log:read',
+      reply: { status: 200, body: verification },
+      example: {},
+      handle: ({ caller }) => verifyLog(tools, caller),
     }),
   ],
 };

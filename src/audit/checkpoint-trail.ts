@@ -21,6 +21,8 @@ export class CheckpointTrail {
   /** By number; a log that was set back and signed again has several of one number. */
   readonly #kept: ReadonlyMap<number, readonly OpenedCheckpoint[]>;
   readonly #heads = new Map<string, ChainHead[]>();
+  /** To where each stream was verified before. */
+  readonly #from: ReadonlyMap<string, ChainHead>;
   #last = { seq: 0, hash: null as string | null };
   #newestAt: Instant | undefined;
   /** Keys that were introduced, with those that introduced them. */
@@ -31,9 +33,19 @@ export class CheckpointTrail {
   #holdsAll = false;
   #finding: LogFinding | undefined;
 
-  /** @param kept the tenant's checkpoints that the auditor has stored. */
-  constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[]) {
+  /**
+   * @param kept the tenant's checkpoints that the auditor has stored.
+   * @param from the last one that was verified before; the next one continues it.
+   */
+  constructor(tenant: TenantId, kept: readonly OpenedCheckpoint[], from?: OpenedCheckpoint) {
     this.#tenant = tenant;
+    this.#from = new Map(
+      from?.checkpoint.heads.map(([stream, seq, hash]) => [stream, { seq, hash }]),
+    );
+    if (from) {
+      this.#last = { seq: from.checkpoint.seq, hash: statementHash(from.signed) };
+      this.#learn(from.checkpoint);
+    }
     this.#kept = Map.groupBy(kept, ({ checkpoint }) => checkpoint.seq);
     for (const { checkpoint } of kept) this.#learn(checkpoint);
   }
@@ -50,6 +62,10 @@ export class CheckpointTrail {
   /** The heads that the checkpoints name for a stream, in the order of its entries. */
   headsOf(stream: string): readonly ChainHead[] {
     return (this.#heads.get(stream) ?? []).sort((one, two) => one.seq - two.seq);
+  }
+
+  startOf(stream: string): ChainHead | undefined {
+    return this.#from.get(stream);
   }
 
   /** A read log includes its own checkpoints, so none may be missing; collected lines have none. */

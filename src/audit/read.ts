@@ -85,7 +85,11 @@ async function nextTenant(
   return rows.map((row) => row.tenant_id);
 }
 
-function removalsOf(store: ReadOnlyStore, tenant: TenantId): AsyncGenerator<Row<'log_removals'>> {
+/** How far retention has removed each stream. */
+export function removalsOf(
+  store: Pick<ReadOnlyStore, 'select'>,
+  tenant: TenantId,
+): AsyncGenerator<Row<'log_removals'>> {
   return paged((after) => store.select(removalsAfter({ tenant, after, limit: pageRowsMax })));
 }
 

@@ -38,6 +38,8 @@ export interface VerifyOptions {
   readonly trustedKeys: readonly string[];
   /** Checkpoints stored elsewhere, which an attacker with write access to the log cannot change. */
   readonly kept: readonly Signed[];
+  /** To where the log of its tenant was verified before: records that follow are enough. */
+  readonly from?: OpenedCheckpoint;
 }
 
 /** A statement of a log, in its place. */
@@ -50,6 +52,7 @@ interface PendingStatement {
 export class LogVerifier {
   readonly #trustedKeys: readonly string[];
   readonly #kept: readonly OpenedCheckpoint[];
+  readonly #from: OpenedCheckpoint | undefined;
   readonly #trails = new Map<TenantId, CheckpointTrail>();
   readonly #removals = new Map<string, LogRemoval>();
   readonly #walks = new Map<string, StreamWalk>();
@@ -68,8 +71,9 @@ export class LogVerifier {
   /** The stream of the last entry, which is most often the stream of the next. */
   #current: { tenant: TenantId; stream: string; walk: StreamWalk } | undefined;
 
-  constructor({ trustedKeys, kept }: VerifyOptions) {
+  constructor({ trustedKeys, kept, from }: VerifyOptions) {
     this.#trustedKeys = trustedKeys;
+    this.#from = from;
     this.#kept = kept.flatMap((signed) => {
       const checkpoint = openCheckpoint(signed);
       this.#publicKeys.add(signed.public_key);
@@ -224,7 +228,8 @@ export class LogVerifier {
     const kept = this.#kept.filter((one) => tenantOf(one) === tenant);
     const counted = kept.filter(({ signed }) => this.#counts(tenant, signed));
     if (counted.length < kept.length) this.#reportForged('kept checkpoint', 1);
-    const trail = new CheckpointTrail(tenant, counted);
+    const from = this.#from && tenantOf(this.#from) === tenant ? this.#from : undefined;
+    const trail = new CheckpointTrail(tenant, counted, from);
     if (this.#whole.has(tenant)) trail.expectAll();
     this.#trails.set(tenant, trail);
     return trail;
@@ -236,7 +241,10 @@ export class LogVerifier {
     if (known) return known;
     const trail = this.#trailOf(tenant);
     const removal = this.#removals.get(name);
-    const start = removal ? { seq: removal.to_seq, hash: removal.last_hash } : seedHead(tenant, id);
+    const removed = removal && { seq: removal.to_seq, hash: removal.last_hash };
+    const verified = trail.startOf(id);
+    const later = verified && verified.seq > (removed?.seq ?? 0) ? verified : removed;
+    const start = later ?? seedHead(tenant, id);
     const options = { tenant, id, start, known: trail.headsOf(id) };
     const walk = new StreamWalk({ ...options, checkpointedAt: trail.newestAt });
     this.#walks.set(name, walk);

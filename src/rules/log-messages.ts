@@ -183,6 +183,10 @@ export const messages = {
     export: 'Logs exported',
     delete: 'Expired log entries removed',
   },
-  log_checkpoint: { create: 'Log checkpoint signed', read: 'Log checkpoint retrieved' },
+  log_checkpoint: {
+    create: 'Log checkpoint signed',
+    read: 'Log checkpoint retrieved',
+    verify: 'Log verified',
+  },
   idempotency_key: { read: 'Stored response retrieved', expire: 'Stored responses expired' },
 } as const;

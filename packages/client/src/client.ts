@@ -118,6 +118,7 @@ export type {
   LogCheckpoint,
   LogEntry,
   LogEntryList,
+  LogVerification,
   NetworkTokenData,
   OperationId,
   Operations,

@@ -2,7 +2,13 @@
 import type { RequestOptions } from './connection.ts';
 import type { List } from './list.ts';
 import { Resource } from './resource.ts';
-import type { EntityType, ListLogsQuery, LogCheckpoint, LogEntry } from './wire.ts';
+import type {
+  EntityType,
+  ListLogsQuery,
+  LogCheckpoint,
+  LogEntry,
+  LogVerification,
+} from './wire.ts';
 
 /**
  * The audit log, as `vault.logs`: who did what, and to what. It needs a management key.
@@ -54,5 +60,19 @@ export class Logs extends Resource {
    */
   checkpoint(options?: RequestOptions): Promise<LogCheckpoint> {
     return this.call('getLogCheckpoint', {}, options);
+  }
+
+  /**
+   * Verifies, in the vault, what was signed since the last verification, up to some 20,000 entries. Repeat it while
+   * `checkpoint` is not `newest_checkpoint`. Without trust in the vault, use `@strongroom/client/verify`.
+   *
+   * @example
+   * ```ts
+   * const { intact_since, verified_until, findings } = await admin.logs.verification();
+   * console.log(intact_since, verified_until, findings.length);
+   * ```
+   */
+  verification(options?: RequestOptions): Promise<LogVerification> {
+    return this.call('verifyLog', {}, options);
   }
 }

@@ -1343,6 +1343,22 @@ export interface LogEntryList {
   data: LogEntry[];
 }
 
+/** A log verification. */
+export interface LogVerification {
+  /** The first checkpoint since which everything that was signed is as it was written. */
+  intact_since: string | null;
+  /** The last checkpoint that was verified. */
+  verified_until: string | null;
+  /** The first checkpoint of the log. */
+  signed_since: string | null;
+  /** The number of the last checkpoint that was verified. */
+  checkpoint: number | null;
+  /** The number of the newest checkpoint. While it is another one, send the request again. */
+  newest_checkpoint: number | null;
+  /** What this request has found. Further requests continue behind it. */
+  findings: VerificationFinding[];
+}
+
 /** A network token, which has the form of a card. */
 export interface NetworkTokenData {
   /** A card number without separators, of 13 to 19 digits, that passes the Luhn check. */
@@ -2197,6 +2213,18 @@ export interface UsageReport {
      */
     by_application: Record<string, number>;
   };
+}
+
+/** A verification finding. */
+export interface VerificationFinding {
+  /** Such as `edited`, `deleted`, or `inserted`. */
+  kind: string;
+  /** The stream of entries; absent for a checkpoint. */
+  stream_id?: string;
+  /** The number of the entry in its stream, or of the checkpoint. */
+  seq: number;
+  /** The same in words. */
+  message: string;
 }
 
 /** A webhook. */
@@ -3195,6 +3223,13 @@ export interface Operations {
     body: undefined;
     reply: LogCheckpoint;
   };
+  /** Verify what was signed since the last verification. */
+  verifyLog: {
+    params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: LogVerification;
+  };
   /** List the versions of keys, and how many rows are under each. */
   listTenantKeys: {
     params: undefined;
@@ -3381,6 +3416,7 @@ export const operations: Readonly<Record<OperationId, string>> = {
   listLogs: 'GET /logs management',
   listLogEntityTypes: 'GET /logs/entity-types management',
   getLogCheckpoint: 'GET /logs/checkpoint management',
+  verifyLog: 'GET /logs/verification management',
   listTenantKeys: 'GET /tenants/self/keys management',
   rotateTenantKey: 'POST /tenants/self/keys/rotations management',
   listTenantKeyRotations: 'GET /tenants/self/keys/rotations management',

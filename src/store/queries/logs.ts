@@ -150,7 +150,11 @@ export interface WalkPage<R> {
 }
 
 /** All blocks of a tenant, whatever their places: streams by their ids, each in its order. */
-export function blocksAfter({ tenant, after, limit }: WalkPage<Row<'logs'>>): Query<Row<'logs'>> {
+export function blocksAfter({
+  tenant,
+  after,
+  limit,
+}: WalkPage<Pick<Row<'logs'>, 'stream_id' | 'first_seq'>>): Query<Row<'logs'>> {
   return (db) => {
     const select = db
       .selectFrom('logs')

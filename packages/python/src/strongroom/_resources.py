@@ -3062,6 +3062,19 @@ class SyncLogs(SyncResource):
         reply = self._transport.call("getLogCheckpoint", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
         return models.LogCheckpoint(reply)
 
+    def verification(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.LogVerification:
+        """Verify what was signed since the last verification."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("verifyLog", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.LogVerification(reply)
+
 
 class AsyncLogs(AsyncResource):
     """`vault.logs`."""
@@ -3147,6 +3160,19 @@ class AsyncLogs(AsyncResource):
         _query: dict[str, Any] = {}
         reply = await self._transport.call("getLogCheckpoint", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
         return models.LogCheckpoint(reply)
+
+    async def verification(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.LogVerification:
+        """Verify what was signed since the last verification."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("verifyLog", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.LogVerification(reply)
 
 
 class SyncEnrichments(SyncResource):

@@ -641,6 +641,23 @@ class LogEntryList(Object):
     """The items of the page."""
 
 
+class LogVerification(Object):
+    """`LogVerification` of the interface."""
+
+    intact_since: str | None
+    """The first checkpoint since which everything that was signed is as it was written."""
+    verified_until: str | None
+    """The last checkpoint that was verified."""
+    signed_since: str | None
+    """The first checkpoint of the log."""
+    checkpoint: int | None
+    """The number of the last checkpoint that was verified."""
+    newest_checkpoint: int | None
+    """The number of the newest checkpoint. While it is another one, send the request again."""
+    findings: list[VerificationFinding]
+    """What this request has found. Further requests continue behind it."""
+
+
 class PagePagination(Object):
     """`PagePagination` of the interface."""
 
@@ -1111,6 +1128,19 @@ class UsageReport(Object):
     """Tokens in numbers."""
     storage: Object | None
     """What is stored in bytes; absent where nothing ever was."""
+
+
+class VerificationFinding(Object):
+    """`VerificationFinding` of the interface."""
+
+    kind: str
+    """Such as `edited`, `deleted`, or `inserted`."""
+    stream_id: str | None
+    """The stream of entries; absent for a checkpoint."""
+    seq: int
+    """The number of the entry in its stream, or of the checkpoint."""
+    message: str
+    """The same in words."""
 
 
 class Webhook(Object):

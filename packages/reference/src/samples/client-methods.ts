@@ -87,7 +87,12 @@ export const clientMethods: Readonly<Record<string, Readonly<Record<string, stri
     event_types: 'listEventTypes',
     public_key: 'getWebhookKey',
   },
-  logs: { list: 'listLogs', entity_types: 'listLogEntityTypes', checkpoint: 'getLogCheckpoint' },
+  logs: {
+    list: 'listLogs',
+    entity_types: 'listLogEntityTypes',
+    checkpoint: 'getLogCheckpoint',
+    verification: 'verifyLog',
+  },
   enrichments: { verify_bank_account: 'verifyBankAccount', card_details: 'getCardDetails' },
   encryption_keys: {
     create: 'createEncryptionKey',

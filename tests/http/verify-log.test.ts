@@ -1,0 +1,150 @@
+/** GET /logs/verification. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { signedEveryMs } from '../../src/audit/checkpoints.ts';
+import { openBlock } from '../../src/store/log-chain/block.ts';
+import { editEntry } from '../support/blocks.ts';
+import { onBothEngines } from '../support/engines.ts';
+import { signCheckpoints, verifyPlace } from '../support/logs.ts';
+import { storedRows } from '../support/rows.ts';
+import { type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';
+import { createStillClock, startVault } from '../support/vault.ts';
+
+const path = '/logs/verification';
+
+onBothEngines('GET /logs/verification', (engine) => {
+  const tenants = tenantsOf(engine, { clock: createStillClock() });
+
+  const verify = async (tenant: TestTenant) => {
+    const { status, body } = await tenant.send('GET', path, { key: tenant.managementKey });
+    assert.equal(status, 200);
+    return body;
+  };
+
+  /** Something happens, and the vault signs it. @returns when */
+  const grow = async (tenant: TestTenant): Promise<string> => {
+    const { vault } = tenant;
+    vault.clock.advance(signedEveryMs);
+    await tenant.token({ type: 'token', data: 'x' });
+    await untilUsed(tenant, tenant.key);
+    assert.ok((await signCheckpoints(vault)) > 0);
+    return new Date(vault.clock.now()).toISOString();
+  };
+
+  const isAt = (found: string, time: string) => assert.equal(new Date(found).toISOString(), time);
+
+  test('200: since when the log is intact, and until when it was verified', async () => {
+    const tenant = await tenants();
+    const nothing = await verify(tenant);
+    assert.deepEqual(
+      [nothing.intact_since, nothing.verified_until, nothing.checkpoint, nothing.findings],
+      [null, null, null, []],
+    );
+    const first = await grow(tenant);
+    const second = await grow(tenant);
+    const found = await verify(tenant);
+    isAt(found.intact_since, first);
+    isAt(found.verified_until, second);
+    assert.equal(found.checkpoint, found.newest_checkpoint);
+    assert.deepEqual(found.findings, []);
+    const third = await grow(tenant);
+    const again = await verify(tenant);
+    isAt(again.intact_since, first);
+    isAt(again.verified_until, third);
+    assert.equal(again.checkpoint, found.checkpoint + 1);
+    assert.deepEqual(await verify(tenant), again, 'where nothing was signed, nothing changes');
+    assert.ok((await tenant.logged('log_checkpoint')).includes('verify'));
+  });
+
+  test('200: what was altered since is found, and the log is intact only from there on', async () => {
+    const tenant = await tenants();
+    await grow(tenant);
+    assert.deepEqual((await verify(tenant)).findings, []);
+    const broken = await grow(tenant);
+    await alterNewest(tenant);
+    const found = await verify(tenant);
+    assert.deepEqual(
+      found.findings.map(({ kind }: { kind: string }) => kind),
+      ['edited'],
+    );
+    isAt(found.intact_since, broken);
+    const { body } = await tenant.send('GET', '/logs?operation=verify&result=failed', {
+      key: tenant.managementKey,
+    });
+    assert.equal(body.data.length, 1, 'the log says that it is not intact');
+    const mended = await grow(tenant);
+    const later = await verify(tenant);
+    assert.deepEqual(later.findings, []);
+    isAt(later.intact_since, broken);
+    isAt(later.verified_until, mended);
+  });
+
+  test('200: each entry is read once, and the command reads all of them again', async () => {
+    const tenant = await tenants();
+    await grow(tenant);
+    await verify(tenant);
+    await alterNewest(tenant);
+    await grow(tenant);
+    assert.deepEqual((await verify(tenant)).findings, []);
+    const { findings } = await verifyPlace(tenant.vault.place);
+    assert.ok(findings.some(({ tenant_id }) => tenant_id === tenant.id));
+  });
+
+  test('200: a long log is verified in portions', async () => {
+    const tenant = await tenants();
+    const key = tenant.managementKey;
+    for (let count = 0; count < 205; count += 1) {
+      tenant.vault.clock.advance(signedEveryMs);
+      // A refusal is worth a checkpoint.
+      await tenant.send('GET', '/logs/checkpoint');
+      await tenant.send('GET', '/logs/checkpoint', { key });
+    }
+    const first = await verify(tenant);
+    assert.equal(first.checkpoint, 200);
+    assert.ok(first.newest_checkpoint > 200);
+    const second = await verify(tenant);
+    assert.equal(second.checkpoint, second.newest_checkpoint);
+    assert.deepEqual([first.findings, second.findings], [[], []]);
+  });
+
+  test('200: the streams of several servers, and of one that starts again, are one log', async (t) => {
+    const tenant = await tenants();
+    const first = await grow(tenant);
+    await verify(tenant);
+    const { clock, place } = tenant.vault;
+    const other = await startVault(t, engine, { clock, place });
+    for (let count = 0; count < 3; count += 1) {
+      const made = await other.send('POST', '/tokens', {
+        key: tenant.key,
+        body: { type: 'token', data: 'y' },
+      });
+      assert.equal(made.status, 201);
+      await grow(tenant);
+      const found = await verify(tenant);
+      isAt(found.intact_since, first);
+      assert.equal(found.checkpoint, found.newest_checkpoint);
+      assert.deepEqual(found.findings, []);
+    }
+  });
+
+  test('401 and 403: without a key, and without log:read', async () => {
+    const tenant = await tenants();
+    assert.equal((await tenant.vault.send('GET', path)).status, 401);
+    assert.equal((await tenant.send('GET', path)).status, 403);
+  });
+
+  /** Edits the newest entry about a token. */
+  async function alterNewest(tenant: TestTenant): Promise<void> {
+    const { place } = tenant.vault;
+    const blocks = (await storedRows(engine, place, 'logs'))
+      .filter(({ tenant_id }) => tenant_id === tenant.id)
+      .toSorted((one, other) => one.last_at - other.last_at || one.first_seq - other.first_seq);
+    const entries = blocks.flatMap((block) =>
+      (openBlock(block) ?? []).map((entry) => ({ block, entry })),
+    );
+    const newest = entries.findLast(({ entry }) => entry.entity_type === 'token');
+    assert.ok(newest);
+    const change = { message: 'Token read by nobody' };
+    await editEntry(engine, place, newest.block, { seq: newest.entry.seq, change });
+  }
+});
