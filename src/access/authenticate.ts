@@ -169,7 +169,7 @@ export function createAuthentication({
 }
 
 function callerBy(principal: Principal, tenant: Tenant, origin: Origin): Caller {
-  const { kind, policy, authorizer, spenders, origins } = principal;
+  const { kind, policy, authorizer, spenders, origins, egress } = principal;
   return authenticated({
     ...credentialOf(principal.key),
     tenant,
@@ -178,6 +178,7 @@ function callerBy(principal: Principal, tenant: Tenant, origin: Origin): Caller 
     ...(authorizer && { authorizer }),
     spenders,
     ...(origins && { pageOrigins: origins }),
+    ...(egress && { egress }),
     origin,
   });
 }

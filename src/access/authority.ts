@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import type { Instant } from '../base/clock.ts';
 import type { ApplicationId, KeyId } from '../base/ids.ts';
 import { type Caller, type Credential, spenderOf, withRights } from '../rules/caller.ts';
+import type { EgressPolicy } from '../rules/egress-policies.ts';
 import type { HolderKind } from '../rules/permissions.ts';
 import { covers, type Policy, policyOf, showingAtMost } from '../rules/policy.ts';
 import { provenRow } from '../rules/proven-row.ts';
@@ -10,7 +11,7 @@ import type { Tenant } from '../rules/tenant.ts';
 import type { Spender } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
-import { accessOf, keyIdsOf, originsOf } from './applications/row.ts';
+import { accessOf, keyIdsOf, originsOf, storedPolicies } from './applications/row.ts';
 import { hasRole, makerStands } from './people/maker.ts';
 
 /** What a credential may do now. */
@@ -22,6 +23,8 @@ export interface StandingAuthority {
   readonly authorizer?: Policy;
   /** Of the pages that may send the credential, where the application lists any. */
   readonly origins?: readonly string[] | undefined;
+  /** Of an application: where its programs may send requests. Sessions send none. */
+  readonly egress?: readonly EgressPolicy[] | undefined;
   /** For a session: whose budgets it spends. */
   readonly spenders?: readonly Spender[];
   /** For a session, when it ends by itself. */
@@ -77,7 +80,8 @@ export async function authorityOf(
     }
     const policy = policyOf(accessOf(application));
     const origins = originsOf(application);
-    return { kind: application.type, policy, origins, expiresAt: undefined };
+    const egress = storedPolicies(application);
+    return { kind: application.type, policy, origins, egress, expiresAt: undefined };
   }
   const key = { tenant_id: tenant.id, session_id };
   const session = await provenRow(store, tenant, { table: 'sessions', key });

@@ -20,6 +20,7 @@ import type { TokenReading } from '../tokens/read.ts';
 import { applications } from './applications.ts';
 import { clientKeys } from './client-keys.ts';
 import type { OpenOperation, Resource, Section } from './declaration/operation.ts';
+import { egress } from './egress.ts';
 import { enrichments } from './enrichments.ts';
 import { logs } from './logs.ts';
 import { people } from './people.ts';
@@ -69,6 +70,7 @@ const resources: readonly Resource<ApiTools & Enrichments>[] = [
   sessions,
   people,
   proxies,
+  egress,
   reactors,
   clientKeys,
   webhooks,

@@ -29,6 +29,7 @@ import {
 } from './access.ts';
 import { idOf, operation, type Resource } from './declaration/operation.ts';
 import { attribute, documented, object } from './declaration/shape.ts';
+import { egressPolicies, egressRequest, explainingEgress } from './egress.ts';
 import {
   byId,
   filters,
@@ -80,6 +81,7 @@ const applicationRequest = object(
     ...accessRequest,
     origins: originsRequest,
     egress_budget: attribute(nullable(budgetShape), budgetMeaning),
+    egress: egressRequest,
     create_key: attribute(
       nullable(Type.Boolean()),
       'False for an application without a first key.',
@@ -94,6 +96,7 @@ const applicationUpdate = object(
     ...accessRequest,
     origins: originsRequest,
     egress_budget: attribute(nullable(budgetShape), budgetMeaning),
+    egress: egressRequest,
   },
   { ...strict, title: 'ApplicationUpdate' },
 );
@@ -128,6 +131,7 @@ const application = object(
     keys: attribute(Type.Array(applicationKey), 'Its keys, without their text.'),
     origins: attribute(Type.Optional(Type.Array(text)), originsMeaning),
     egress_budget: attribute(Type.Optional(budgetShape), budgetMeaning),
+    egress: egressPolicies,
     ...access,
     created_by: Type.Optional(created_by),
     created_at,
@@ -229,8 +233,8 @@ export const applications: Resource<
         path: '/applications/:id',
         summary: "Replace an application's name, permissions and rules, and change its limits",
         description:
-          'Permissions and rules that are absent are taken away. Origins and an egress budget stay unless the ' +
-          'request has others, or null.',
+          'Permissions and rules that are absent are taken away. Origins, egress policies, and an egress budget stay ' +
+          'unless the request has others, or null.',
         permission: 'application:update',
         tagged: true,
         params: byId,
@@ -307,6 +311,7 @@ export const applications: Resource<
         handle: () => regenerateKey(),
       }),
       explaining(tools, exampleId),
+      explainingEgress(tools, exampleId),
       operation({
         id: 'deleteApplication',
         method: 'DELETE',

@@ -11,6 +11,7 @@ import type {
 } from '../base/ids.ts';
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import type { Spender } from '../store/log-chain/entries.ts';
+import type { EgressPolicy } from './egress-policies.ts';
 import { Openings } from './opened.ts';
 import type { HolderKind } from './permissions.ts';
 import type { Policy } from './policy.ts';
@@ -71,6 +72,8 @@ export interface Identity extends Credential {
   readonly origin: Origin;
   /** Of the pages that may send the key, or the session that it created; any where it is absent. */
   readonly pageOrigins?: readonly string[];
+  /** Where its programs may send requests, through the address for egress; nowhere if it is absent. */
+  readonly egress?: readonly EgressPolicy[] | undefined;
   /** Set if code runs for a visitor, with rights that its caller does not have. */
   readonly forVisitor?: true;
   /**

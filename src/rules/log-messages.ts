@@ -34,6 +34,7 @@ export const messages = {
     'use reactor': 'Token used in a reactor call',
     'use bank service': 'Token sent to the bank verification service',
     verify: 'Bank account verified',
+    placeholder: 'Placeholder made for the token',
     prove: 'Erasure of the token proven',
     unwatch: 'Token made an ordinary one again',
     watch: 'Token made a honey token',

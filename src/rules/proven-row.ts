@@ -189,7 +189,7 @@ const linkMaker = ['created_by', 'created_by_key', 'created_by_person'] as const
  * null, so that the string is the one that an earlier release proved, and its rows stay valid.
  */
 const addedColumns: Partial<Readonly<Record<ProvenTable, readonly (readonly string[])[]>>> = {
-  applications: [['origins'], ['egress_budget']],
+  applications: [['origins'], ['egress_budget'], ['egress']],
   sessions: [['created_by_key', 'authorized_by_key']],
   console_links: [linkMaker],
   console_sessions: [linkMaker],

@@ -91,6 +91,8 @@ export const tables = {
       proof: proof(),
       /** JSON object of limits; null where there is none. */
       egress_budget: optional(text()),
+      /** JSON array of egress policies; null where it has none. */
+      egress: optional(text()),
     },
   },
   /**

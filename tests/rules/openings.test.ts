@@ -247,16 +247,19 @@ suite('what opens', () => {
     assert.deepEqual(naming(/\bcreateDecipheriv\b/), ['src/keys/aead.ts']);
     const importing = (target: string) =>
       sources.filter((path) => importsOf(readSource(path)).some((one) => one.target === target));
-    // The keyring and the root key's file only make keys, and a root key unwraps nothing else.
+    // The keyring and the root key's file only make keys, and a root key unwraps nothing else. A placeholder holds the
+    // id of a token, and no value.
     assert.deepEqual(importing('src/keys/aead.ts'), [
       'src/keys/envelope.ts',
       'src/keys/keyring.ts',
+      'src/keys/placeholder.ts',
       'src/keys/root/file.ts',
       'src/keys/root/local-key.ts',
       'src/keys/root/root-key.ts',
     ]);
     assert.deepEqual(naming(/import (?!type)[^;]*\b(?:open|decrypt|\* as \w+)\b[^;]*aead\.ts'/), [
       'src/keys/envelope.ts',
+      'src/keys/placeholder.ts',
       'src/keys/root/local-key.ts',
     ]);
     // The second only verifies what somebody else signed.

@@ -35,6 +35,7 @@ function application(name: string): Row<'applications'> {
     key_ids: '[]',
     origins: null,
     egress_budget: null,
+    egress: null,
     created_by: null,
     created_at: at,
     modified_by: null,

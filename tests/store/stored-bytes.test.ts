@@ -263,6 +263,7 @@ onBothEngines('stored bytes', (engine) => {
       ),
       'alter table applications drop column origins',
       'alter table applications drop column egress_budget',
+      'alter table applications drop column egress',
       'alter table tenants drop column away_until',
       ...[
         'log_index',

@@ -7,7 +7,7 @@ import type { TestTenant } from './tenant.ts';
 import { type Received, revealEverything } from './vault.ts';
 
 /** What the vault makes up itself: what stands for it in an example becomes what it really was. */
-const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|Nonce0|whsec_|20\d\d-|-----BEGIN)/;
+const madeUp = /^(?:.f3a1c2e-8b4d-|key_test_|sr_|Nonce0|whsec_|20\d\d-|-----BEGIN)/;
 
 const betweenMs = 10;
 
@@ -89,11 +89,17 @@ async function storeExamples(tenant: TestTenant): Promise<void> {
   }
 }
 
+const examplePolicy = {
+  host: 'api.example.com',
+  containers: ['/examples/'],
+  places: ['json:card.number'],
+};
+
 async function keysOf(tenant: TestTenant) {
   const intents = ['create', 'read', 'delete'].map((verb) => `token-intent:${verb}`);
   const held = { rules: [revealEverything], permissions: intents };
   return {
-    private: await tenant.application({ type: 'private', ...held }),
+    private: await tenant.application({ type: 'private', ...held, egress: [examplePolicy] }),
     public: await tenant.application({ type: 'public', permissions: ['token:create'] }),
     management: tenant.managementKey,
   };

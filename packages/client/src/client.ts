@@ -4,6 +4,7 @@ export type {
   Applications,
 } from './applications.ts';
 export type { RequestOptions, ResponseFacts, StrongroomOptions } from './connection.ts';
+export type { Egress } from './egress.ts';
 export type { Enrichments } from './enrichments.ts';
 export {
   ApiError,
@@ -88,6 +89,11 @@ export type {
   Delivery,
   DeliveryAttempt,
   DeliveryList,
+  EgressExplanation,
+  EgressLimit,
+  EgressPolicy,
+  EgressPolicyRequest,
+  EgressQuestion,
   EncryptionKey,
   EncryptionKeyRequest,
   EntityType,
@@ -127,6 +133,8 @@ export type {
   Person,
   PersonList,
   PersonRequest,
+  Placeholder,
+  PlaceholderRequest,
   Problem,
   ProblemReport,
   Proxy,

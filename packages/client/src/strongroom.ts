@@ -2,6 +2,7 @@
 
 import { Applications } from './applications.ts';
 import { Connection, type RequestOptions, type StrongroomOptions } from './connection.ts';
+import { Egress } from './egress.ts';
 import { Enrichments } from './enrichments.ts';
 import { Logs } from './logs.ts';
 import { People } from './people.ts';
@@ -46,6 +47,8 @@ export class Strongroom {
   readonly proxies: Proxies;
   /** Calls of proxies. */
   readonly proxy: ProxyCalls;
+  /** What programs hold in the place of values. */
+  readonly egress: Egress;
   /** Code that runs in the vault. */
   readonly reactors: Reactors;
   /** Addresses that the vault calls when something happens. */
@@ -70,6 +73,7 @@ export class Strongroom {
     this.people = new People(connection);
     this.proxies = new Proxies(connection);
     this.proxy = new ProxyCalls(connection);
+    this.egress = new Egress(connection);
     this.reactors = new Reactors(connection);
     this.webhooks = new Webhooks(connection);
     this.logs = new Logs(connection);

@@ -268,6 +268,12 @@ export interface Application {
   origins?: string[];
   /** How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`. */
   egress_budget?: EgressBudget;
+  /**
+   * Where its programs may send requests through the address for egress, and which values may be in
+   * them. The first policy that matches decides. Only for private applications; without it, they
+   * reach nothing.
+   */
+  egress?: EgressPolicy[];
   /** What is allowed, such as `token:read`. */
   permissions: string[];
   /** Access rules: what is allowed on which tokens, and how data is shown. */
@@ -374,6 +380,12 @@ export interface ApplicationRequest {
   origins?: string[] | null | undefined;
   /** How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`. */
   egress_budget?: EgressBudget | null | undefined;
+  /**
+   * Where its programs may send requests through the address for egress, and which values may be in
+   * them. The first policy that matches decides. Only for private applications; without it, they
+   * reach nothing.
+   */
+  egress?: EgressPolicyRequest[] | null | undefined;
   /** False for an application without a first key. */
   create_key?: boolean | null | undefined;
 }
@@ -460,6 +472,12 @@ export interface ApplicationUpdate {
   origins?: string[] | null | undefined;
   /** How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`. */
   egress_budget?: EgressBudget | null | undefined;
+  /**
+   * Where its programs may send requests through the address for egress, and which values may be in
+   * them. The first policy that matches decides. Only for private applications; without it, they
+   * reach nothing.
+   */
+  egress?: EgressPolicyRequest[] | null | undefined;
 }
 
 /** An async react response. */
@@ -992,6 +1010,113 @@ export interface EgressBudget {
   per_day?: number | undefined;
 }
 
+/** Nothing is sent, and no value is opened. */
+export interface EgressExplanation {
+  /** What would happen to the request. */
+  outcome: 'sent' | 'tunnelled' | 'refused';
+  /** Why. */
+  reason: string;
+  /** The policy that decides, counted from 0. */
+  policy?: number;
+  /** Whether a person approves: `first` for the first request in a day, `always` for each. */
+  approval?: 'none' | 'first' | 'always';
+  /** What would happen to the value. */
+  value?: {
+    /** Whether the value would be sent. */
+    sent: boolean;
+    /** Why. */
+    reason: string;
+  };
+}
+
+/** An egress limit. */
+export interface EgressLimit {
+  /** How many in an hour. */
+  per_hour?: number | undefined;
+  /** How many in a day. */
+  per_day?: number | undefined;
+}
+
+/** An egress policy. */
+export interface EgressPolicy {
+  /** A host such as `api.example.com`, or `*.example.com`, where one label stands for the star. */
+  host: string;
+  /** Its port; 443 unless given, and 80 with `plain`. */
+  port?: number;
+  /** True for requests to http, without TLS. No value is sent there. */
+  plain?: boolean;
+  /** True to pass connections on without opening them. No value is sent there. */
+  tunnel?: boolean;
+  /** Methods that may be used; all unless given. */
+  methods?: string[];
+  /** Paths that may be requested, exact or with `*`; all unless given. */
+  paths?: string[];
+  /** The ids of tokens whose values may be sent. */
+  tokens?: string[];
+  /** Containers; values of the tokens in them and below them may be sent. */
+  containers?: string[];
+  /**
+   * Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or
+   * element), or `form:card[number]`.
+   */
+  places?: string[];
+  /** How many requests each key may send. */
+  calls?: EgressLimit;
+  /** How many values each key may send. */
+  values?: EgressLimit;
+  /** Whether a person approves: `first` for the first request in a day, `always` for each. */
+  approval?: 'first' | 'always';
+}
+
+/** An egress policy request. */
+export interface EgressPolicyRequest {
+  /** A host such as `api.example.com`, or `*.example.com`, where one label stands for the star. */
+  host: string;
+  /** Its port; 443 unless given, and 80 with `plain`. */
+  port?: number | null | undefined;
+  /** True for requests to http, without TLS. No value is sent there. */
+  plain?: boolean | null | undefined;
+  /** True to pass connections on without opening them. No value is sent there. */
+  tunnel?: boolean | null | undefined;
+  /** Methods that may be used; all unless given. */
+  methods?: ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[] | null | undefined;
+  /** Paths that may be requested, exact or with `*`; all unless given. */
+  paths?: string[] | null | undefined;
+  /** The ids of tokens whose values may be sent. */
+  tokens?: string[] | null | undefined;
+  /** Containers; values of the tokens in them and below them may be sent. */
+  containers?: string[] | null | undefined;
+  /**
+   * Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or
+   * element), or `form:card[number]`.
+   */
+  places?: string[] | null | undefined;
+  /** How many requests each key may send. */
+  calls?: EgressLimit | null | undefined;
+  /** How many values each key may send. */
+  values?: EgressLimit | null | undefined;
+  /** Whether a person approves: `first` for the first request in a day, `always` for each. */
+  approval?: 'none' | 'first' | 'always' | null | undefined;
+}
+
+/** An egress question. */
+export interface EgressQuestion {
+  /** Whose program sends the request. */
+  application_id: string;
+  /** The method of the request. */
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
+  /** Where it is sent. */
+  url: string;
+  /** A token whose placeholder is in it. */
+  token_id?: string | null | undefined;
+  /** A placeholder that is in it, in the place of a token. */
+  placeholder?: string | null | undefined;
+  /** Where the placeholder stands. */
+  place?: string | null | undefined;
+  /** Policies to explain in the place of those of the application. */
+  egress?: EgressPolicyRequest[] | null | undefined;
+}
+
 /** A key by which clients encrypt for the vault. Only the response to its creation has the public key. */
 export interface EncryptionKey {
   /** Identifies it. */
@@ -1429,6 +1554,35 @@ export interface PersonRequest {
   name: string;
   /** The applications as which the person may act, with their permissions and rules. */
   applications: string[];
+}
+
+/** A placeholder. */
+export interface Placeholder {
+  /** What a program holds in the place of the value. */
+  placeholder: string;
+  /** Whose value it stands for. */
+  token_id: string;
+  /** The property of the data, where the data is an object. */
+  property?: string;
+  /** The hosts to which the value may go. */
+  hosts: string[];
+  /** When it ends. */
+  expires_at?: string;
+}
+
+/** A placeholder request. */
+export interface PlaceholderRequest {
+  /** Whose value it stands for. */
+  token_id: string;
+  /** The property of the data, where the data is an object. */
+  property?: string | null | undefined;
+  /**
+   * `key`, unless given, begins with `sr_`. `number` has 16 digits that pass for a card number of
+   * nobody.
+   */
+  form?: 'key' | 'number' | null | undefined;
+  /** When it ends; with its token unless given. */
+  expires_at?: string | null | undefined;
 }
 
 /** Why a request was refused, or failed (RFC 9457). */
@@ -2859,6 +3013,13 @@ export interface Operations {
     body: AccessQuestion;
     reply: AccessExplanation;
   };
+  /** Say what would happen to a request of a program, and to a value in it. */
+  explainEgress: {
+    params: undefined;
+    query: undefined;
+    body: EgressQuestion;
+    reply: EgressExplanation;
+  };
   /** List permissions. */
   listPermissions: {
     params: undefined;
@@ -3019,6 +3180,13 @@ export interface Operations {
     query: undefined;
     body: undefined;
     reply: undefined;
+  };
+  /** Make a placeholder for a value that the programs of the calling application may send. */
+  createPlaceholder: {
+    params: undefined;
+    query: undefined;
+    body: PlaceholderRequest;
+    reply: Placeholder;
   };
   /** Create a reactor. */
   createReactor: {
@@ -3364,6 +3532,7 @@ export const operations: Readonly<Record<OperationId, string>> = {
   getKey: 'GET /applications/{id}/keys/{keyId} management',
   deleteKey: 'DELETE /applications/{id}/keys/{keyId} management',
   explainAccess: 'POST /access/explain management',
+  explainEgress: 'POST /egress/explain management',
   listPermissions: 'GET /permissions private public management session',
   listApplicationTemplates: 'GET /application-templates private public management session',
   getApplicationTemplate: 'GET /application-templates/{id} private public management session',
@@ -3387,6 +3556,7 @@ export const operations: Readonly<Record<OperationId, string>> = {
   replaceProxy: 'PUT /proxies/{id} management',
   updateProxy: 'PATCH /proxies/{id} management',
   deleteProxy: 'DELETE /proxies/{id} management',
+  createPlaceholder: 'POST /placeholders private',
   createReactor: 'POST /reactors management',
   listReactors: 'GET /reactors management',
   getReactor: 'GET /reactors/{id} management',

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import type { Caller } from '../../rules/caller.ts';
+import { type EgressPolicy, parsePolicies, type WirePolicy } from '../../rules/egress-policies.ts';
 import { tagOf } from '../../rules/entity-tag.ts';
 import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
@@ -35,10 +36,12 @@ import {
   budgetColumn,
   type EgressBudget,
   originsOf,
+  policiesColumn,
   readAccess,
   storedAccess,
   storedBudget,
   storedOrigins,
+  storedPolicies,
 } from './row.ts';
 
 export interface ApplicationReading {
@@ -56,6 +59,7 @@ export interface ApplicationRequest extends AccessRequest {
   readonly create_key?: boolean | null;
   readonly origins?: readonly string[] | null;
   readonly egress_budget?: EgressBudget | null;
+  readonly egress?: readonly WirePolicy[] | null;
 }
 
 interface ApplicationSettings {
@@ -65,6 +69,7 @@ interface ApplicationSettings {
   readonly hasKey: boolean;
   readonly origins: readonly string[] | undefined;
   readonly budget: EgressBudget | null | undefined;
+  readonly egress: readonly EgressPolicy[] | undefined;
 }
 
 type ApplicationResource = CreatedResource<'applications', ApplicationRequest, ApplicationSettings>;
@@ -79,14 +84,18 @@ export function applicationResource({
     clock,
     table: 'applications',
     path: '/applications',
-    parse: ({ name, type: kind, create_key, origins, egress_budget: budget, ...access }) => ({
-      name,
-      kind,
-      access: readAccess(access, kind),
-      hasKey: create_key !== false,
-      origins: parseOrigins(origins, kind),
-      budget,
-    }),
+    parse: ({ name, type: kind, create_key, origins, egress_budget: budget, ...given }) => {
+      const { egress, ...access } = given;
+      return {
+        name,
+        kind,
+        access: readAccess(access, kind),
+        hasKey: create_key !== false,
+        origins: parseOrigins(origins, kind),
+        budget,
+        egress: parsePolicies(egress, kind),
+      };
+    },
 
     async show({ tenant }, row) {
       return viewApplication(row, await provenKeysOf(store, tenant, [row]));
@@ -131,19 +140,20 @@ export interface ApplicationUpdate extends AccessRequest {
   readonly name: string;
   readonly origins?: readonly string[] | null;
   readonly egress_budget?: EgressBudget | null;
+  readonly egress?: readonly WirePolicy[] | null;
 }
 
 /**
- * Replaces name, permissions and rules. Clients that know neither origins nor the egress budget must not take these
- * limits away by leaving them out, so only null does. From the decision `not_found`, `validation_failed` by the kind of
- * the application, or `integrity` when it or one of its keys was altered.
+ * Replaces name, permissions and rules. Clients that know neither origins, egress policies, nor the egress budget must
+ * not take them away by leaving them out, so only null does. From the decision `not_found`, `validation_failed` by the
+ * kind of the application, or `integrity` when it or one of its keys was altered.
  */
 export function updateApplication(
   { store, clock }: ApplicationReading,
   caller: Caller,
   { id, update }: { readonly id: string; readonly update: ApplicationUpdate },
 ): Decide {
-  const { origins, egress_budget } = update;
+  const { origins, egress_budget, egress } = update;
   return async () => {
     const now = clock.now();
     const found = await rowOf(store, 'applications', { tenant: caller.tenant, id });
@@ -154,6 +164,7 @@ export function updateApplication(
       ...storedAccess(readAccess(update, found.type)),
       ...(origins !== undefined && storedOrigins(parseOrigins(origins, found.type))),
       ...(egress_budget !== undefined && budgetColumn(egress_budget)),
+      ...(egress !== undefined && policiesColumn(parsePolicies(egress, found.type))),
     });
     const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
     return {
@@ -238,6 +249,7 @@ function withKeys(row: Row<'applications'>, keys: readonly object[]): object {
     keys,
     origins: originsOf(row),
     egress_budget: storedBudget(row),
+    egress: storedPolicies(row),
     ...accessOf(row),
     ...viewHistory(row),
   };

@@ -4,6 +4,7 @@ import { invalid } from '../../base/errors.ts';
 import type { ApplicationId, KeyId } from '../../base/ids.ts';
 import { createValidationErrors } from '../../base/validation-errors.ts';
 import { parsePermissions, parseRules, type WireRule } from '../../rules/access-rules.ts';
+import type { EgressPolicy } from '../../rules/egress-policies.ts';
 import type { ApplicationKind, HolderKind } from '../../rules/permissions.ts';
 import type { Access } from '../../rules/policy.ts';
 import { proven } from '../../rules/proven-row.ts';
@@ -64,6 +65,19 @@ export function budgetColumn(
   return { egress_budget: isNone ? null : JSON.stringify({ per_hour, per_day }) };
 }
 
+/** `undefined` for an application without policies, which reaches nothing. */
+export function storedPolicies({
+  egress,
+}: Pick<Row<'applications'>, 'egress'>): readonly EgressPolicy[] | undefined {
+  return egress === null ? undefined : (JSON.parse(egress) as readonly EgressPolicy[]);
+}
+
+export function policiesColumn(
+  policies: readonly EgressPolicy[] | undefined,
+): Pick<Row<'applications'>, 'egress'> {
+  return { egress: policies === undefined ? null : JSON.stringify(policies) };
+}
+
 export interface NewApplication {
   readonly tenant: Tenant;
   readonly id: ApplicationId;
@@ -71,6 +85,7 @@ export interface NewApplication {
   readonly kind: ApplicationKind;
   readonly access: Access;
   readonly budget?: EgressBudget | null | undefined;
+  readonly egress?: readonly EgressPolicy[] | undefined;
   /** Of its pages; `undefined` where it lists none. */
   readonly origins?: readonly string[] | undefined;
   /** Its first key, if it gets one. */
@@ -96,6 +111,7 @@ export function applicationRow(application: NewApplication): Row<'applications'>
     modified_by: null,
     modified_at: null,
     ...budgetColumn(application.budget),
+    ...policiesColumn(application.egress),
   });
 }
 

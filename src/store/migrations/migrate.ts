@@ -26,6 +26,7 @@ import { linkMakers } from './0018-link-makers.ts';
 import { activity } from './0019-activity.ts';
 import { logIndex } from './0020-log-index.ts';
 import { chargedEvents } from './0021-charged-events.ts';
+import { egressPolicies } from './0022-egress-policies.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -61,6 +62,7 @@ export const released: readonly Migration[] = [
   { statements: activity, oldestServer: 1 },
   { statements: logIndex, oldestServer: 1 },
   { statements: chargedEvents, oldestServer: 1 },
+  { statements: egressPolicies, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

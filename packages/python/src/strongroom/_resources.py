@@ -509,6 +509,7 @@ class SyncApplications(SyncResource):
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
+        egress: builtins.list[models.EgressPolicyRequestParam] | None | Unset = UNSET,
         create_key: bool | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -523,11 +524,12 @@ class SyncApplications(SyncResource):
             rules: Access rules: what is allowed on which tokens, and how data is shown.
             origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
             egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
+            egress: Where its programs may send requests through the address for egress, and which values may be in them. The first policy that matches decides. Only for private applications; without it, they reach nothing.
             create_key: False for an application without a first key.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "create_key": create_key})
+        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "egress": egress, "create_key": create_key})
         reply = self._transport.call("createApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -567,6 +569,7 @@ class SyncApplications(SyncResource):
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
+        egress: builtins.list[models.EgressPolicyRequestParam] | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
@@ -580,10 +583,11 @@ class SyncApplications(SyncResource):
             rules: Access rules: what is allowed on which tokens, and how data is shown.
             origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
             egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
+            egress: Where its programs may send requests through the address for egress, and which values may be in them. The first policy that matches decides. Only for private applications; without it, they reach nothing.
 """
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget})
+        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "egress": egress})
         reply = self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -772,6 +776,7 @@ class AsyncApplications(AsyncResource):
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
+        egress: builtins.list[models.EgressPolicyRequestParam] | None | Unset = UNSET,
         create_key: bool | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -786,11 +791,12 @@ class AsyncApplications(AsyncResource):
             rules: Access rules: what is allowed on which tokens, and how data is shown.
             origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
             egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
+            egress: Where its programs may send requests through the address for egress, and which values may be in them. The first policy that matches decides. Only for private applications; without it, they reach nothing.
             create_key: False for an application without a first key.
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "create_key": create_key})
+        _body: Any = unset_removed({"name": name, "type": type, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "egress": egress, "create_key": create_key})
         reply = await self._transport.call("createApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -830,6 +836,7 @@ class AsyncApplications(AsyncResource):
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
+        egress: builtins.list[models.EgressPolicyRequestParam] | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
@@ -843,10 +850,11 @@ class AsyncApplications(AsyncResource):
             rules: Access rules: what is allowed on which tokens, and how data is shown.
             origins: The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields.
             egress_budget: How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`.
+            egress: Where its programs may send requests through the address for egress, and which values may be in them. The first policy that matches decides. Only for private applications; without it, they reach nothing.
 """
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget})
+        _body: Any = unset_removed({"name": name, "permissions": permissions, "rules": rules, "origins": origins, "egress_budget": egress_budget, "egress": egress})
         reply = await self._transport.call("updateApplication", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match, idempotency_key=idempotency_key)
         return models.Application(reply)
 
@@ -1963,6 +1971,126 @@ class AsyncProxies(AsyncResource):
             return page
 
         return AsyncList(read_page)
+
+
+class SyncEgress(SyncResource):
+    """`vault.egress`."""
+
+    def placeholder(
+        self,
+        *,
+        token_id: str,
+        property: str | None | Unset = UNSET,
+        form: Literal["key", "number"] | None | Unset = UNSET,
+        expires_at: str | None | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Placeholder:
+        """Make a placeholder for a value that the programs of the calling application may send.
+
+            token_id: Whose value it stands for.
+            property: The property of the data, where the data is an object.
+            form: `key`, unless given, begins with `sr_`. `number` has 16 digits that pass for a card number of nobody.
+            expires_at: When it ends; with its token unless given.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"token_id": token_id, "property": property, "form": form, "expires_at": expires_at})
+        reply = self._transport.call("createPlaceholder", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Placeholder(reply)
+
+    def explain(
+        self,
+        *,
+        application_id: str,
+        method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        url: str,
+        token_id: str | None | Unset = UNSET,
+        placeholder: str | None | Unset = UNSET,
+        place: str | None | Unset = UNSET,
+        egress: builtins.list[models.EgressPolicyRequestParam] | None | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.EgressExplanation:
+        """Say what would happen to a request of a program, and to a value in it.
+
+            application_id: Whose program sends the request.
+            method: The method of the request.
+            url: Where it is sent.
+            token_id: A token whose placeholder is in it.
+            placeholder: A placeholder that is in it, in the place of a token.
+            place: Where the placeholder stands.
+            egress: Policies to explain in the place of those of the application.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"application_id": application_id, "method": method, "url": url, "token_id": token_id, "placeholder": placeholder, "place": place, "egress": egress})
+        reply = self._transport.call("explainEgress", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.EgressExplanation(reply)
+
+
+class AsyncEgress(AsyncResource):
+    """`vault.egress`."""
+
+    async def placeholder(
+        self,
+        *,
+        token_id: str,
+        property: str | None | Unset = UNSET,
+        form: Literal["key", "number"] | None | Unset = UNSET,
+        expires_at: str | None | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Placeholder:
+        """Make a placeholder for a value that the programs of the calling application may send.
+
+            token_id: Whose value it stands for.
+            property: The property of the data, where the data is an object.
+            form: `key`, unless given, begins with `sr_`. `number` has 16 digits that pass for a card number of nobody.
+            expires_at: When it ends; with its token unless given.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"token_id": token_id, "property": property, "form": form, "expires_at": expires_at})
+        reply = await self._transport.call("createPlaceholder", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Placeholder(reply)
+
+    async def explain(
+        self,
+        *,
+        application_id: str,
+        method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        url: str,
+        token_id: str | None | Unset = UNSET,
+        placeholder: str | None | Unset = UNSET,
+        place: str | None | Unset = UNSET,
+        egress: builtins.list[models.EgressPolicyRequestParam] | None | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.EgressExplanation:
+        """Say what would happen to a request of a program, and to a value in it.
+
+            application_id: Whose program sends the request.
+            method: The method of the request.
+            url: Where it is sent.
+            token_id: A token whose placeholder is in it.
+            placeholder: A placeholder that is in it, in the place of a token.
+            place: Where the placeholder stands.
+            egress: Policies to explain in the place of those of the application.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"application_id": application_id, "method": method, "url": url, "token_id": token_id, "placeholder": placeholder, "place": place, "egress": egress})
+        reply = await self._transport.call("explainEgress", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.EgressExplanation(reply)
 
 
 class SyncReactors(SyncResource):

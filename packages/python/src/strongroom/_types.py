@@ -102,6 +102,8 @@ class Application(Object):
     """The origins of its pages, for example `https://shop.example.com`, or `https://*.example.com` for one label. Other pages can neither use its keys nor show its fields. Only for public applications; without it, any page can use its keys, and none can show its fields."""
     egress_budget: EgressBudget | None
     """How many values each of its keys may have revealed. Beyond it, requests get 429 with `Retry-After`."""
+    egress: list[EgressPolicy] | None
+    """Where its programs may send requests through the address for egress, and which values may be in them. The first policy that matches decides. Only for private applications; without it, they reach nothing."""
     permissions: list[str]
     """What is allowed, such as `token:read`."""
     rules: list[AccessRule]
@@ -355,6 +357,58 @@ class EgressBudget(Object):
     """How many values in an hour."""
     per_day: int | None
     """How many values in a day."""
+
+
+class EgressExplanation(Object):
+    """Nothing is sent, and no value is opened."""
+
+    outcome: Literal["sent", "tunnelled", "refused"]
+    """What would happen to the request."""
+    reason: str
+    """Why."""
+    policy: int | None
+    """The policy that decides, counted from 0."""
+    approval: Literal["none", "first", "always"] | None
+    """Whether a person approves: `first` for the first request in a day, `always` for each."""
+    value: Object | None
+    """What would happen to the value."""
+
+
+class EgressLimit(Object):
+    """`EgressLimit` of the interface."""
+
+    per_hour: int | None
+    """How many in an hour."""
+    per_day: int | None
+    """How many in a day."""
+
+
+class EgressPolicy(Object):
+    """`EgressPolicy` of the interface."""
+
+    host: str
+    """A host such as `api.example.com`, or `*.example.com`, where one label stands for the star."""
+    port: int | None
+    """Its port; 443 unless given, and 80 with `plain`."""
+    plain: bool | None
+    """True for requests to http, without TLS. No value is sent there."""
+    tunnel: bool | None
+    """True to pass connections on without opening them. No value is sent there."""
+    methods: list[str] | None
+    """Methods that may be used; all unless given."""
+    paths: list[str] | None
+    """Paths that may be requested, exact or with `*`; all unless given."""
+    tokens: list[str] | None
+    """The ids of tokens whose values may be sent."""
+    containers: list[str] | None
+    """Containers; values of the tokens in them and below them may be sent."""
+    places: list[str] | None
+    """Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or element), or `form:card[number]`."""
+    calls: EgressLimit | None
+    """How many requests each key may send."""
+    # ["values"]: EgressLimit
+    approval: Literal["first", "always"] | None
+    """Whether a person approves: `first` for the first request in a day, `always` for each."""
 
 
 class EncryptionKey(Object):
@@ -712,6 +766,21 @@ class PersonList(Object):
     """Where the page is in the list."""
     data: list[Person]
     """The items of the page."""
+
+
+class Placeholder(Object):
+    """`Placeholder` of the interface."""
+
+    placeholder: str
+    """What a program holds in the place of the value."""
+    token_id: str
+    """Whose value it stands for."""
+    property: str | None
+    """The property of the data, where the data is an object."""
+    hosts: list[str]
+    """The hosts to which the value may go."""
+    expires_at: str | None
+    """When it ends."""
 
 
 class Problem(Object):
@@ -1261,6 +1330,7 @@ class ApplicationRequestParam(TypedDict, total=False):
     rules: list[AccessRuleRequestParam] | None
     origins: list[str] | None
     egress_budget: EgressBudgetParam | None
+    egress: list[EgressPolicyRequestParam] | None
     create_key: bool | None
 
 
@@ -1272,6 +1342,7 @@ class ApplicationUpdateParam(TypedDict, total=False):
     rules: list[AccessRuleRequestParam] | None
     origins: list[str] | None
     egress_budget: EgressBudgetParam | None
+    egress: list[EgressPolicyRequestParam] | None
 
 
 class BankDataParam(TypedDict, total=False):
@@ -1520,6 +1591,42 @@ class EgressBudgetParam(TypedDict, total=False):
     per_day: int
 
 
+class EgressLimitParam(TypedDict, total=False):
+    """`EgressLimit` of the interface, as an argument."""
+
+    per_hour: int
+    per_day: int
+
+
+class EgressPolicyRequestParam(TypedDict, total=False):
+    """`EgressPolicyRequest` of the interface, as an argument."""
+
+    host: str
+    port: int | None
+    plain: bool | None
+    tunnel: bool | None
+    methods: list[Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]] | None
+    paths: list[str] | None
+    tokens: list[str] | None
+    containers: list[str] | None
+    places: list[str] | None
+    calls: EgressLimitParam | None
+    values: EgressLimitParam | None
+    approval: Literal["none", "first", "always"] | None
+
+
+class EgressQuestionParam(TypedDict, total=False):
+    """`EgressQuestion` of the interface, as an argument."""
+
+    application_id: str
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    url: str
+    token_id: str | None
+    placeholder: str | None
+    place: str | None
+    egress: list[EgressPolicyRequestParam] | None
+
+
 class EncryptionKeyRequestParam(TypedDict, total=False):
     """`EncryptionKeyRequest` of the interface, as an argument."""
 
@@ -1547,6 +1654,15 @@ class PersonRequestParam(TypedDict, total=False):
 
     name: str
     applications: list[str]
+
+
+class PlaceholderRequestParam(TypedDict, total=False):
+    """`PlaceholderRequest` of the interface, as an argument."""
+
+    token_id: str
+    property: str | None
+    form: Literal["key", "number"] | None
+    expires_at: str | None
 
 
 class ProxyApplicationParam(TypedDict, total=False):

@@ -60,6 +60,10 @@ export const clientMethods: Readonly<Record<string, Readonly<Record<string, stri
     delete: 'deleteProxy',
     list: 'listProxies',
   },
+  egress: {
+    placeholder: 'createPlaceholder',
+    explain: 'explainEgress',
+  },
   reactors: {
     create: 'createReactor',
     get: 'getReactor',

@@ -1,0 +1,64 @@
+/** What the placeholders in a request stand for, as far as its application and its policies know them. */
+import type { Instant } from '../../base/clock.ts';
+import type { ApplicationId } from '../../base/ids.ts';
+import type { Keyring } from '../../keys/keyring.ts';
+import {
+  isPlaceholderNumber,
+  openPlaceholder,
+  type PlaceholderTarget,
+  placeholderNumber,
+  placeholderPattern,
+} from '../../keys/placeholder.ts';
+import type { EgressPolicy } from '../../rules/egress-policies.ts';
+import { tokenTypes } from '../../tokens/contents/token-types.ts';
+
+export interface PlaceholderHolder {
+  readonly keyring: Keyring;
+  readonly application: ApplicationId;
+  /** All of the application: tokens that they name by id can have a placeholder of digits. */
+  readonly policies: readonly EgressPolicy[];
+  readonly now: Instant;
+}
+
+/** `undefined` for one that is unknown, of another application or tenant, or has ended. */
+export type FindPlaceholder = (placeholder: string) => PlaceholderTarget | undefined;
+
+/** All parts of a text that have the form of a placeholder. */
+export function placeholdersIn(
+  text: string,
+): readonly { readonly index: number; readonly text: string }[] {
+  if (!text.includes('sr_') && !text.includes('9999')) return [];
+  return Array.from(text.matchAll(placeholderPattern), ({ 0: found, index }) => ({
+    index,
+    text: found,
+  }));
+}
+
+/** The properties of which there can be a number. */
+const properties = [
+  undefined,
+  ...new Set([...tokenTypes.card.properties, ...tokenTypes.bank.properties]),
+];
+
+export function findingPlaceholders(holder: PlaceholderHolder): FindPlaceholder {
+  const { keyring, application, policies, now } = holder;
+  let numbers: ReadonlyMap<string, PlaceholderTarget> | undefined;
+
+  function namedTargets(): ReadonlyMap<string, PlaceholderTarget> {
+    const named = new Set(policies.flatMap(({ tokens = [] }) => tokens));
+    const targets = [...named].flatMap((tokenId) =>
+      properties.map((property): PlaceholderTarget => ({ tokenId, property })),
+    );
+    return new Map(targets.map((one) => [placeholderNumber(keyring, application, one), one]));
+  }
+
+  return (placeholder) => {
+    if (isPlaceholderNumber(placeholder)) {
+      numbers ??= namedTargets();
+      return numbers.get(placeholder);
+    }
+    const opened = openPlaceholder(keyring, application, placeholder);
+    if (opened?.expiresAt !== undefined && opened.expiresAt <= now) return undefined;
+    return opened;
+  };
+}
