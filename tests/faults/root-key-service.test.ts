@@ -139,4 +139,48 @@ onBothEngines('a service that holds the root key', (engine) => {
     );
     assert.equal((await read(local.url)).body.data, 'kept');
   });
+
+  test('is asked by a command for the keys that it needs, once for each tenant', {
+    skip: withoutOpenBao,
+  }, async (t) => {
+    const bao = await startOpenBao(t);
+    const proxy = await recordUnwrapping(t, bao.address);
+    const place = await engine.place(t);
+    const environment = environmentOf(place, {
+      STRONGROOM_ROOT_KEY_SOURCE: 'vault-transit',
+      STRONGROOM_VAULT_ADDRESS: proxy.url,
+      STRONGROOM_VAULT_TOKEN: rootToken,
+    });
+    const server = await spawnVault(t, environment);
+    const key = await createApplication(server.url);
+    await request(`${server.url}/tokens`, 'POST', { key, body: { type: 'token', data: 'kept' } });
+    for (const name of ['second', 'third']) {
+      const made = await runCommand(['tenant', 'create', '--name', name], environment);
+      assert.equal(made.code, 0, made.stderr);
+    }
+    server.terminate();
+    await server.finished;
+    for (const words of commandsOverTenants(`${place.dataDir}-backup`)) {
+      proxy.unwrapped.length = 0;
+      const { code, stderr } = await runCommand(words, environment);
+      // Of this PostgreSQL doctor says that a crash can lose what was acknowledged.
+      if (words[0] !== 'doctor') assert.equal(code, 0, stderr);
+      const [own] = proxy.unwrapped;
+      const repeated = proxy.unwrapped.filter((one, at) => proxy.unwrapped.indexOf(one) !== at);
+      assert.ok(
+        repeated.every((one) => one === own),
+        `${words.join(' ')} asks once for each tenant`,
+      );
+      if (words[0] === 'keys') assert.ok(new Set(proxy.unwrapped).size > 1, 'it opens keys');
+    }
+  });
 });
+
+const commandsOverTenants = (backup: string) => [
+  ['tenant', 'list'],
+  ['doctor'],
+  ['keys', 'list'],
+  ['logs', 'verify', '--state'],
+  ['backup', backup],
+  ['keys', 'rotate', 'data', '--tenant', 'second'],
+];

@@ -23,6 +23,8 @@ const copying = (from: Place, to: Place, ...flags: readonly string[]): string[] 
 const workers = 4;
 const writesBefore = 60;
 const readsOfAll = isCitus() ? 10_000 : 200;
+/** So many reads take minutes on a busy machine. */
+const timeoutMs = 20 * 60_000;
 
 /** The response without what the time of the request decides. */
 async function answerTo(url: string, { method, path, key, body }: KnownRead): Promise<string> {
@@ -69,7 +71,9 @@ function assertServedOrLater(answer: Received | undefined): void {
 
 const way = `embedded, PostgreSQL, ${isCitus() ? 'Citus' : 'PostgreSQL'}, embedded`;
 
-test(`a vault with every kind of row goes this way under load, and stays the same: ${way}`, async (t) => {
+test(`a vault with every kind of row goes this way under load, and stays the same: ${way}`, {
+  timeout: timeoutMs,
+}, async (t) => {
   const below = seeded(t);
   const [sqlite, postgres] = [engineOf('sqlite'), engineOf('postgres')];
   const { place: first, rootKey, reads } = await completeVault(t, sqlite);
@@ -89,6 +93,11 @@ test(`a vault with every kind of row goes this way under load, and stays the sam
   const stop = async () => {
     served.terminate();
     await served.finished;
+  };
+  const note = (stdout: string) => {
+    const { from, to, rows, stopped_ms = 'all' } = JSON.parse(stdout);
+    const reads = `${Math.ceil(readsOfAll / 3)} reads follow`;
+    t.diagnostic(`${from} to ${to}: ${rows} rows, writes waited ${stopped_ms} ms, ${reads}`);
   };
   const begin = async (engine: Engine, place: Place) => {
     at = { engine, place };
@@ -118,6 +127,7 @@ test(`a vault with every kind of row goes this way under load, and stays the sam
     await loaded;
     assert.equal(code, 0, stderr);
     assert.ok(JSON.parse(stdout).stopped_ms < 10_000, stdout);
+    note(stdout);
     await stop();
     await begin(postgres, place);
   }
@@ -125,8 +135,9 @@ test(`a vault with every kind of row goes this way under load, and stays the sam
   await stop();
   const before = await rowsIn(postgres, at.place);
   const last = await emptyPlace(t, sqlite);
-  const { code, stderr } = await runCommand(copying(at.place, last), rootKey);
+  const { code, stdout, stderr } = await runCommand(copying(at.place, last), rootKey);
   assert.equal(code, 0, stderr);
+  note(stdout);
   const after = new Set(await rowsIn(sqlite, last));
   const lost = before.filter((row) => !after.has(row));
   assert.deepEqual(lost, [], 'every row is as it was');
