@@ -90,6 +90,27 @@ onBothEngines('a copy', (engine) => {
   });
 });
 
+test('a place that is no URL of PostgreSQL is refused, and is not taken for a directory', async (t) => {
+  const { dataDir } = await engineOf('sqlite').place(t);
+  await runCommand(['database', 'migrate'], environmentOf({ databaseUrl: undefined, dataDir }));
+  for (const [url, form] of [
+    ['mysql://127.0.0.1/vault', /must begin with postgres:/],
+    ['http://127.0.0.1/vault', /must begin with postgres:/],
+    ['postgres://127.0.0.1:65536/vault', /ports from 1 to 65535/],
+  ] as const) {
+    const { code, stderr } = await runCommand(
+      ['database', 'copy', '--from', dataDir, '--to', url],
+      {},
+    );
+    assert.equal(code, 1);
+    assert.match(stderr, form);
+  }
+  assert.deepEqual(
+    ['mysql:', 'http:'].filter((directory) => existsSync(directory)),
+    [],
+  );
+});
+
 test('a copy without sessions ends each of them, with its entry', async (t) => {
   const vault = await filledVault(t, 'sqlite');
   const served = await spawnVault(t, environmentOf(vault.place, vault.rootKey));

@@ -23,11 +23,11 @@ export interface KeyedConfig {
   readonly sharedKeys: SharedKeys | undefined;
 }
 
-const isUrl = (place: string) => /^postgres(?:ql)?:\/\//.test(place);
+const urlForm = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** The other variables stay as they are. */
+/** The other variables stay as they are. Of another scheme it is refused as a URL, and is no directory. */
 function configAt({ env }: Terminal, place: string): Config {
-  return readConfigAt(env, isUrl(place) ? { DATABASE_URL: place } : { DATA_DIR: place });
+  return readConfigAt(env, urlForm.test(place) ? { DATABASE_URL: place } : { DATA_DIR: place });
 }
 
 export function readPlaces(terminal: Terminal, from: string, to: string): CopyPlaces {

@@ -82,7 +82,11 @@ function nameOf(host: string, port: number): Pick<DatabaseHost, 'name' | 'host' 
 /** Passed to the driver unchanged, which adds settings from its own variables. */
 function single(text: string, parameters: URLSearchParams, [host, own]: NamedHost): DatabaseHost {
   const port = parameters.getAll('port').at(-1) || own || '';
-  const known = /^\d+$/.test(port) ? Number(port) : undefined;
+  const known = port === '' ? undefined : portOf(port);
+  // As the driver parses it, also without a host.
+  if (![text, text.replace('@/', '@host/')].some((one) => URL.canParse(one, 'postgres://host'))) {
+    throw invalid('url', 'must be a URL');
+  }
   const name = `${bracketed(host) || 'the server'}${known === undefined ? '' : `:${known}`}`;
   return { name, host, port: known, url: text };
 }
