@@ -262,7 +262,7 @@ async function databaseWith({ workers = 0, isPooled = false }: DatabaseOptions):
     const lender = { after: (give: () => void | Promise<void>) => void borrowed.push(give) };
     const begun = await beginPgBouncer(lender, url, {
       settings: { default_pool_size: '20' },
-      // As docs/growth.md says.
+      // As docs/postgresql.md says.
       connectQuery: 'set enable_seqscan = off; set enable_bitmapscan = off',
     });
     url = begun.url;

@@ -1,4 +1,4 @@
-/** The router of docs/growth.md leads each tenant's host to its vault, and elsewhere once its line was changed. */
+/** The router of docs/move.md leads each tenant's host to its vault, and elsewhere once its line was changed. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ onBothEngines('the router of cells', (engine) => {
     const cells = [await startVault(t, engine), await startVault(t, engine)] as const;
     const keys = await Promise.all(cells.map((cell) => cell.application()));
     const port = await freePort();
-    const path = 'docs/growth.md';
+    const path = 'docs/move.md';
     const blocks = codeBlocksOf(path, readFileSync(join(root, path), 'utf8'));
     const [block] = blocks.filter(({ code }) => code.includes('map $host $cell'));
     assert.ok(block);

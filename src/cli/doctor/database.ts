@@ -14,7 +14,7 @@ import { checkRoleRules } from './identity-provider.ts';
 import { checkNewRootKey, checkRootKey } from './root-key.ts';
 
 const pooled =
-  'a pooler is in front of it: set statement_timeout and the planner there (docs/growth.md, Poolers)';
+  'a pooler is in front of it: set statement_timeout and the planner there (docs/postgresql.md, Poolers)';
 
 /** PostgreSQL's code for a table that does not exist. */
 const undefinedTable = '42P01';

@@ -1,6 +1,6 @@
 /**
  * Migrations: what each version of the schema adds, applied once and in order, while servers of the
- * release before go on working ("expand, then contract": docs/growth.md).
+ * release before go on working ("expand, then contract": docs/postgresql.md).
  */
 
 import { MovedVaultError, movedServer, movingServer } from '../outgoing-copy.ts';
