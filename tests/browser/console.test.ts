@@ -76,6 +76,50 @@ onBothEngines('the console', (engine) => {
     await context.close();
   });
 
+  test('a long list shows and holds one page at a time, whose number is in the address', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    const made = Array.from({ length: 119 }, (_, at) =>
+      tenant.token({
+        type: 'token',
+        data: `${at}`,
+        metadata: { list: at < 60 ? 'long' : 'short' },
+      }),
+    );
+    await Promise.all(made);
+    const rows = page.locator('tbody tr');
+    const shows = async (range: string, count: number) => {
+      await page.getByText(range, { exact: true }).waitFor();
+      assert.equal(await rows.count(), count, `the rows of ${range} alone`);
+    };
+    await openPage(page, 'Tokens');
+    await shows('1–50', 50);
+    await button(page, 'Next page').click();
+    await shows('51–100', 50);
+    const ids = await rows.allInnerTexts();
+    assert.equal(new URL(page.url()).search, '?page=2');
+    await page.reload();
+    await shows('51–100', 50);
+    assert.deepEqual(await rows.allInnerTexts(), ids, 'the number alone leads to the page as well');
+    await page.keyboard.press('n');
+    await shows('101–120', 20);
+    assert.ok(await button(page, 'Next page').isDisabled());
+    await page.keyboard.press('p');
+    await shows('51–100', 50);
+    await page.goBack();
+    await shows('101–120', 20);
+    await page.getByLabel('Type').selectOption('token');
+    await shows('1–50', 50);
+    const searched = page.waitForResponse(/\/tokens\/search$/);
+    await page.getByRole('searchbox').fill('metadata.list:long');
+    await searched;
+    await page.locator('main [aria-busy=true]').waitFor({ state: 'detached' });
+    await shows('1–50', 50);
+    await button(page, 'Next page').click();
+    await shows('51–60', 10);
+    assert.deepEqual(await violationsOn(page), []);
+    assert.deepEqual(complaints, []);
+  });
+
   test('a card is found by its last four digits, revealed with a reason, and the log says who did it', async () => {
     const { tenant, page, complaints } = await newDesk();
     assert.ok(!page.url().includes('#'), 'the code stays in no address');

@@ -9,8 +9,13 @@ export const t = {
   theme: 'Theme',
   themes: { system: 'as the system', light: 'light', dark: 'dark' },
   never: 'never',
-  more: 'Show more',
   actions: 'Actions',
+  pages: {
+    range: (first: string, last: string) => `${first}–${last}`,
+    of: (range: string, total: string) => `${range} of ${total}`,
+    previous: 'Previous page',
+    next: 'Next page',
+  },
   retry: 'Try again',
   cancel: 'Cancel',
   close: 'Close',
@@ -64,6 +69,8 @@ export const t = {
     rows: [
       ['⌘ K', 'Find anything'],
       ['/', 'Search the page'],
+      ['n', 'Next page of a list'],
+      ['p', 'Previous page of a list'],
       ['?', 'Show these shortcuts'],
       ['g o', 'Overview'],
       ['g t', 'Tokens'],

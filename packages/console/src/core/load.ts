@@ -1,5 +1,6 @@
 /** Loading: what a page shows while the vault is asked, when it has responded, and when it has not. */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { goToQuery, place, setQuery } from './router.ts';
 import { returns } from './session.ts';
 
 export interface Loaded<T> {
@@ -43,17 +44,28 @@ export function useLoad<T>(key: string, load: () => Promise<T>): Loaded<T> {
   }, [back]);
   const set = useCallback((data: T) => setShown({ key, data }), [key]);
   const current = shown.key === key ? shown : { key };
-  return { data: current.data, error: current.error, isLoading, reload, set };
+  return {
+    data: current.data,
+    error: current.error,
+    isLoading: isLoading || shown.key !== key,
+    reload,
+    set,
+  };
 }
 
 export interface Pages<T> {
+  /** Of the page alone: what was on others is not kept. */
   readonly items: readonly T[];
-  readonly total: number | undefined;
   readonly error: unknown;
   readonly isLoading: boolean;
-  readonly hasMore: boolean;
-  readonly more: () => void;
   readonly reload: () => void;
+  /** From 1 on. */
+  readonly page: number;
+  /** How many items come before those of the page. */
+  readonly before: number;
+  readonly total: number | undefined;
+  readonly hasMore: boolean;
+  readonly go: (page: number) => void;
 }
 
 interface SomePage<T> {
@@ -61,44 +73,63 @@ interface SomePage<T> {
   readonly data: readonly T[];
 }
 
-/** A list of any length, a page at a time. */
+interface PagesOptions<T> {
+  /** At most so many items are on a page. */
+  readonly size?: number;
+  readonly list: (from: {
+    readonly size: number;
+    readonly start?: string;
+    readonly page?: number;
+  }) => {
+    pages(): AsyncGenerator<SomePage<T>>;
+  };
+  /** False for a list that the vault gives by cursors alone: without one, it is walked from the beginning. */
+  readonly isNumbered?: boolean;
+}
+
+/** A list of any length, of which one page is read, shown, and kept. The number of the page is in the address. */
 export function usePages<T>(
   key: string,
-  list: () => { pages(): AsyncGenerator<SomePage<T>> },
+  { size = 50, list, isNumbered = true }: PagesOptions<T>,
 ): Pages<T> {
-  const pages = useRef<AsyncGenerator<SomePage<T>> | undefined>(undefined);
-  const first = useLoad(key, async () => {
-    pages.current = list().pages();
-    const { value } = await pages.current.next();
-    return value as SomePage<T>;
+  const page = Math.max(1, Number.parseInt(place.value.query.get('page') ?? '', 10) || 1);
+  // A page is found by the cursor of the one before it in no time, however long the list is.
+  const cursors = useRef({ key, of: new Map<number, string>() });
+  if (cursors.current.key !== key) cursors.current = { key, of: new Map() };
+  const known = cursors.current.of;
+  const loaded = useLoad(`${key} ${page}`, async () => {
+    const start = known.get(page);
+    const isWalked = start === undefined && !isNumbered;
+    const found = list({
+      size,
+      ...(start !== undefined && { start }),
+      ...(start === undefined && isNumbered && page > 1 && { page }),
+    }).pages();
+    for (let skipped = 1; isWalked && skipped < page; skipped++) await found.next();
+    const { value } = await found.next();
+    const shown: SomePage<T> = value ?? { data: [], pagination: {} };
+    if (shown.pagination.next !== undefined) known.set(page + 1, shown.pagination.next);
+    return { key, page, shown };
   });
-  const [later, setLater] = useState<{ first?: SomePage<T>; pages: readonly SomePage<T>[] }>({
-    pages: [],
-  });
-  const [isMore, setMore] = useState(false);
-  const [error, setError] = useState<unknown>(undefined);
-  const shown = first.data;
-  const following = shown !== undefined && later.first === shown ? later.pages : [];
-  const all = shown ? [shown, ...following] : [];
-  const more = async () => {
-    setMore(true);
-    try {
-      const next = await pages.current?.next();
-      if (next && !next.done && shown)
-        setLater({ first: shown, pages: [...following, next.value] });
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setMore(false);
-    }
-  };
+  // Another page of the same list takes the place of this one once it is there.
+  const last = useRef(loaded.data);
+  if (loaded.data) last.current = loaded.data;
+  const current = last.current?.key === key ? last.current : undefined;
+  const { data = [], pagination } = current?.shown ?? {};
+  const isPast = loaded.data !== undefined && data.length === 0 && page > 1;
+  const go = (to: number) => goToQuery({ page: to > 1 ? String(to) : undefined });
+  useEffect(() => {
+    if (isPast) setQuery({ page: undefined });
+  }, [isPast]);
   return {
-    items: all.flatMap(({ data }) => data),
-    total: shown?.pagination.total_items,
-    error: first.error ?? error,
-    isLoading: first.isLoading || isMore,
-    hasMore: all.at(-1)?.pagination.next !== undefined,
-    more: () => void more(),
-    reload: first.reload,
+    items: data,
+    error: loaded.error,
+    isLoading: loaded.isLoading || isPast,
+    reload: loaded.reload,
+    page: current?.page ?? page,
+    before: ((current?.page ?? page) - 1) * size,
+    total: pagination?.total_items,
+    hasMore: pagination?.next !== undefined,
+    go,
   };
 }

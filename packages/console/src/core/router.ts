@@ -33,10 +33,23 @@ export function navigate(href: string, { replace = false } = {}): void {
   if (!replace) window.scrollTo(0, 0);
 }
 
+function hrefWith(query: Query): string {
+  return hrefOf(place.value.path, { ...Object.fromEntries(place.value.query), ...query });
+}
+
 /** The same page with other parameters; those that are empty are left out. */
 export function setQuery(query: Query): void {
-  const merged = { ...Object.fromEntries(place.value.query), ...query };
-  navigate(hrefOf(place.value.path, merged), { replace: true });
+  navigate(hrefWith(query), { replace: true });
+}
+
+/** The same, and the browser's way back leads to how it was. */
+export function goToQuery(query: Query): void {
+  navigate(hrefWith(query));
+}
+
+/** Other filters: what they leave is shown from its first page on. */
+export function setFilter(query: Query): void {
+  setQuery({ ...query, page: undefined });
 }
 
 window.addEventListener('popstate', () => {

@@ -9,9 +9,10 @@ import {
   waysToSignIn,
 } from '../core/sign-in-ways.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, ErrorNote, Facts, Page, Section, TextField, Time } from '../ui/basics.tsx';
+import { Badge, Button, ErrorNote, Facts, Section, TextField, Time } from '../ui/basics.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
 import { MethodsTable } from '../ui/methods-table.tsx';
+import { Page } from '../ui/page.tsx';
 import { notify } from '../ui/toasts.tsx';
 
 export function AccountPage({ session }: { readonly session: Session }) {

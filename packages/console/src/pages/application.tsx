@@ -6,9 +6,9 @@ import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, ErrorNote, Id, Page, Section, Time, useAction } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Button, ErrorNote, Id, Section, Time, useAction } from '../ui/basics.tsx';
 import { DestroyDialog, Dialog } from '../ui/dialog.tsx';
+import { Page } from '../ui/page.tsx';
 import { useSaving } from '../ui/saving.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
 import { Table } from '../ui/table.tsx';
@@ -29,18 +29,20 @@ export function ApplicationPage({ id }: { id: string }) {
       back={{ href: hrefOf('/applications'), label: t.applications.title }}
       badge={shown && <Badge>{shown.type}</Badge>}
       lead={<Id id={id} />}
+      sample={{
+        path: `/applications/${id}`,
+        typescript: `const application = await vault.applications.get('${id}');`,
+        cli: `npx strongroom key create --tenant default --application ${id}`,
+      }}
+      of={application}
       actions={
-        <>
-          <CopyAs samples={() => samplesOfApplication(id)} />
-          {may('application:delete') && (
-            <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
-              {t.delete}
-            </Button>
-          )}
-        </>
+        may('application:delete') && (
+          <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+            {t.delete}
+          </Button>
+        )
       }
     >
-      <ErrorNote error={application.error} onRetry={application.reload} />
       {shown && (
         <>
           <Keys application={shown} onChanged={application.reload} />
@@ -199,12 +201,4 @@ function Rules({ application, onSaved }: RulesProps) {
       <Explain application={application} draft={draft.isChanged ? draft.value : undefined} />
     </>
   );
-}
-
-function samplesOfApplication(id: string) {
-  return samplesOf({
-    path: `/applications/${id}`,
-    typescript: `const application = await vault.applications.get('${id}');`,
-    cli: `npx strongroom key create --tenant default --application ${id}`,
-  });
 }

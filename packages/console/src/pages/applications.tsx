@@ -2,24 +2,13 @@
 import type { Application, ApplicationRequest, ApplicationTemplate } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useLoad, usePages } from '../core/load.ts';
-import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
-import { may, vaultFor } from '../core/session.ts';
+import { hrefOf, navigate, place, setFilter } from '../core/router.ts';
+import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import {
-  Badge,
-  Button,
-  Empty,
-  ErrorNote,
-  Page,
-  Pick,
-  Select,
-  TextField,
-  Time,
-} from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Button, Pick, Select, TextField, Time } from '../ui/basics.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
+import { ListPage } from '../ui/page.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
-import { Table } from '../ui/table.tsx';
 
 const kinds = ['private', 'public', 'management'] as const;
 type Kind = (typeof kinds)[number];
@@ -34,83 +23,54 @@ export function lastUse({ keys }: Application): string | undefined {
 }
 
 export function ApplicationsPage() {
-  const { query } = place.value;
-  const type = (query.get('type') ?? '') as Kind | '';
-  const applications = usePages<Application>(`applications ${type}`, () =>
-    vaultFor('application:read').applications.list({ size: 50, ...(type && { type: [type] }) }),
-  );
-  const create = may('application:create') && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'application' })}>
-      {t.applications.create}
-    </Button>
-  );
+  const type = (place.value.query.get('type') ?? '') as Kind | '';
+  const applications = usePages<Application>(`applications ${type}`, {
+    list: (from) =>
+      vaultFor('application:read').applications.list({ ...from, ...(type && { type: [type] }) }),
+  });
   return (
-    <Page
-      title={t.applications.title}
-      lead={t.applications.lead}
-      actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: '/applications',
-                typescript:
-                  'for await (const one of vault.applications.list()) console.log(one.name);',
-                cli: 'npx strongroom key list --tenant default',
-              })
-            }
-          />
-          {create}
-        </>
-      }
-    >
-      <div class="filters">
+    <ListPage
+      texts={t.applications}
+      sample={{
+        path: '/applications',
+        typescript: 'for await (const one of vault.applications.list()) console.log(one.name);',
+        cli: 'npx strongroom key list --tenant default',
+      }}
+      pages={applications}
+      filters={
         <Pick
           label={t.applications.type}
           value={type}
           options={[['', t.applications.anyType], ...kinds.map((one) => [one, one] as const)]}
-          onValue={(chosen) => setQuery({ type: chosen })}
+          onValue={(chosen) => setFilter({ type: chosen })}
         />
-      </div>
-      <ErrorNote error={applications.error} onRetry={applications.reload} />
-      {applications.error === undefined && (
-        <Table
-          label={t.applications.title}
-          rows={applications.items}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => applicationHref(id)}
-          isLoading={applications.isLoading}
-          more={{ hasMore: applications.hasMore, onMore: applications.more }}
-          columns={[
-            { head: t.applications.name, cell: ({ name }) => name },
-            { head: t.applications.type, cell: (one) => <Badge>{one.type}</Badge> },
-            { head: t.applications.keys, cell: ({ keys }) => keys.length, isNumber: true },
-            {
-              head: t.applications.rules,
-              cell: ({ rules }) => rules.length,
-              isNumber: true,
-              isMinor: true,
-            },
-            { head: t.applications.used, cell: (one) => <Time at={lastUse(one)} />, isMinor: true },
-            {
-              head: t.applications.created,
-              cell: (one) => <Time at={one.created_at} />,
-              isMinor: true,
-            },
-          ]}
-        />
-      )}
-      {!applications.isLoading &&
-        applications.error === undefined &&
-        applications.items.length === 0 && (
-          <Empty title={t.applications.empty.title} action={create}>
-            {t.applications.empty.text}
-          </Empty>
-        )}
-      {query.get('new') === 'application' && (
-        <NewApplication onClose={() => setQuery({ new: undefined })} />
-      )}
-    </Page>
+      }
+      keyOf={({ id }) => id}
+      hrefOf={({ id }) => applicationHref(id)}
+      columns={[
+        { head: t.applications.name, cell: ({ name }) => name },
+        { head: t.applications.type, cell: (one) => <Badge>{one.type}</Badge> },
+        { head: t.applications.keys, cell: ({ keys }) => keys.length, isNumber: true },
+        {
+          head: t.applications.rules,
+          cell: ({ rules }) => rules.length,
+          isNumber: true,
+          isMinor: true,
+        },
+        { head: t.applications.used, cell: (one) => <Time at={lastUse(one)} />, isMinor: true },
+        {
+          head: t.applications.created,
+          cell: (one) => <Time at={one.created_at} />,
+          isMinor: true,
+        },
+      ]}
+      creation={{
+        permission: 'application:create',
+        label: t.applications.create,
+        kind: 'application',
+        form: (close) => <NewApplication onClose={close} />,
+      }}
+    />
   );
 }
 

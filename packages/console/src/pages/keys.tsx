@@ -5,10 +5,10 @@ import { number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
 import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, ErrorNote, Page, Section, Time, useAction } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Button, ErrorNote, Section, Time, useAction } from '../ui/basics.tsx';
 import { DestroyDialog } from '../ui/dialog.tsx';
 import { Meter } from '../ui/meter.tsx';
+import { Page } from '../ui/page.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
 
@@ -43,19 +43,14 @@ export function KeysPage() {
     <Page
       title={t.keys.title}
       lead={t.keys.lead}
-      actions={
-        <CopyAs
-          samples={() =>
-            samplesOf({
-              path: '/tenants/self/keys',
-              typescript: 'console.log((await vault.tenant.keys()).keys);',
-              cli: 'npx strongroom keys list --tenant default',
-            })
-          }
-        />
-      }
+      sample={{
+        path: '/tenants/self/keys',
+        typescript: 'console.log((await vault.tenant.keys()).keys);',
+        cli: 'npx strongroom keys list --tenant default',
+      }}
+      of={keys}
     >
-      <ErrorNote error={keys.error ?? error} onRetry={keys.reload} />
+      <ErrorNote error={error} />
       {keys.data &&
         purposes.map((purpose) => {
           const versions = keys.data?.keys.filter((one) => one.purpose === purpose) ?? [];

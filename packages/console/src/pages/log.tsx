@@ -5,26 +5,15 @@ import { verifyLog } from '@strongroom/client/verify';
 import { useState } from 'preact/hooks';
 import { fullTime } from '../core/format.ts';
 import { usePages } from '../core/load.ts';
-import { hrefOf, place, setQuery } from '../core/router.ts';
+import { hrefOf, place, setFilter } from '../core/router.ts';
 import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import {
-  Button,
-  Empty,
-  ErrorNote,
-  Facts,
-  Field,
-  Id,
-  Page,
-  Pick,
-  Time,
-  useAction,
-} from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Button, ErrorNote, Facts, Field, Id, Pick, Time, useAction } from '../ui/basics.tsx';
+import type { RequestSample } from '../ui/copy-as.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { Mark, whoOf } from '../ui/entries.tsx';
+import { ListPage } from '../ui/page.tsx';
 import { tokenHref } from '../ui/palette.tsx';
-import { Table } from '../ui/table.tsx';
 
 const filterNames = [
   'entity_type',
@@ -48,9 +37,9 @@ export function LogPage() {
     filterNames.flatMap((name) => (query.get(name) ? [[name, query.get(name)]] : [])),
   ) as ListLogsQuery;
   const key = JSON.stringify(filter);
-  const entries = usePages<LogEntry>(`log ${key}`, () =>
-    vaultFor('log:read').logs.list({ ...filter, size: 50 }),
-  );
+  const entries = usePages<LogEntry>(`log ${key}`, {
+    list: (from) => vaultFor('log:read').logs.list({ ...filter, ...from }),
+  });
   const [chosen, setChosen] = useState<LogEntry | undefined>(undefined);
   const [isVerifying, setVerifying] = useState(false);
   const { isBusy, error, run } = useAction();
@@ -63,7 +52,7 @@ export function LogPage() {
       autocomplete="off"
       spellcheck={false}
       value={query.get(name) ?? ''}
-      onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim() })}
+      onChange={(event) => setFilter({ [name]: event.currentTarget.value.trim() })}
     />
   );
   const pick = (name: FilterName, values: readonly string[]) => (
@@ -71,16 +60,16 @@ export function LogPage() {
       label={t.log.filters[name]}
       value={query.get(name) ?? ''}
       options={[['', t.log.any[name] ?? ''], ...values.map((one) => [one, one] as const)]}
-      onValue={(value) => setQuery({ [name]: value })}
+      onValue={(value) => setFilter({ [name]: value })}
     />
   );
   return (
-    <Page
-      title={t.log.title}
-      lead={t.log.lead}
+    <ListPage
+      texts={t.log}
+      sample={sampleOf(filter)}
+      pages={entries}
       actions={
         <>
-          <CopyAs samples={() => logSamples(filter)} />
           <Button icon="shield" onClick={() => setVerifying(true)}>
             {t.log.verify}
           </Button>
@@ -89,69 +78,59 @@ export function LogPage() {
           </Button>
         </>
       }
+      filters={
+        <>
+          {text('entity_id', t.log.filters.entity_id, true)}
+          {pick('entity_type', [
+            'token',
+            'application',
+            'application_key',
+            'person',
+            'console_session',
+            'proxy',
+            'reactor',
+            'webhook',
+            'session',
+            'tenant',
+            'keyring',
+            'log',
+          ])}
+          {pick('shown', ['revealed', 'masked', 'redacted'])}
+          {pick('result', ['success', 'denied', 'failed'])}
+          {text('operation', t.log.filters.operation)}
+          {text('actor_id', t.log.filters.actor_id)}
+          {text('address', t.log.filters.address)}
+          {text('start_date', '2026-01-31')}
+          {text('end_date', '2026-02-28')}
+          {key !== '{}' && (
+            <a class="link" href={hrefOf('/log')}>
+              {t.log.clear}
+            </a>
+          )}
+        </>
+      }
+      keyOf={(entry) => `${entry.created_at}${entry.entity_id}${entry.trace_id}${entry.message}`}
+      columns={[
+        {
+          head: t.log.what,
+          cell: (entry) => (
+            <>
+              <button type="button" class="link strong" onClick={() => setChosen(entry)}>
+                {entry.message}
+              </button>{' '}
+              <Mark entry={entry} />
+            </>
+          ),
+        },
+        { head: t.log.who, cell: (entry) => whoOf(entry) },
+        { head: t.log.about, cell: (entry) => <About entry={entry} />, isMinor: true },
+        { head: t.log.when, cell: ({ created_at }) => <Time at={created_at} /> },
+      ]}
     >
-      <div class="filters">
-        {text('entity_id', t.log.filters.entity_id, true)}
-        {pick('entity_type', [
-          'token',
-          'application',
-          'application_key',
-          'person',
-          'console_session',
-          'proxy',
-          'reactor',
-          'webhook',
-          'session',
-          'tenant',
-          'keyring',
-          'log',
-        ])}
-        {pick('shown', ['revealed', 'masked', 'redacted'])}
-        {pick('result', ['success', 'denied', 'failed'])}
-        {text('operation', t.log.filters.operation)}
-        {text('actor_id', t.log.filters.actor_id)}
-        {text('address', t.log.filters.address)}
-        {text('start_date', '2026-01-31')}
-        {text('end_date', '2026-02-28')}
-        {key !== '{}' && (
-          <a class="link" href={hrefOf('/log')}>
-            {t.log.clear}
-          </a>
-        )}
-      </div>
-      <ErrorNote error={entries.error ?? error} onRetry={entries.reload} />
-      {!entries.isLoading && entries.items.length === 0 && entries.error === undefined ? (
-        <Empty title={t.log.empty.title}>{t.log.empty.text}</Empty>
-      ) : (
-        <Table
-          label={t.log.title}
-          rows={entries.items}
-          keyOf={(entry) =>
-            `${entry.created_at}${entry.entity_id}${entry.trace_id}${entry.message}`
-          }
-          isLoading={entries.isLoading}
-          more={{ hasMore: entries.hasMore, onMore: entries.more }}
-          columns={[
-            {
-              head: t.log.what,
-              cell: (entry) => (
-                <>
-                  <button type="button" class="link strong" onClick={() => setChosen(entry)}>
-                    {entry.message}
-                  </button>{' '}
-                  <Mark entry={entry} />
-                </>
-              ),
-            },
-            { head: t.log.who, cell: (entry) => whoOf(entry) },
-            { head: t.log.about, cell: (entry) => <About entry={entry} />, isMinor: true },
-            { head: t.log.when, cell: ({ created_at }) => <Time at={created_at} /> },
-          ]}
-        />
-      )}
+      <ErrorNote error={error} />
       {chosen && <Entry entry={chosen} onClose={() => setChosen(undefined)} />}
       {isVerifying && <Verify onClose={() => setVerifying(false)} />}
-    </Page>
+    </ListPage>
   );
 }
 
@@ -259,11 +238,11 @@ async function download(filter: ListLogsQuery): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-function logSamples(filter: ListLogsQuery) {
+function sampleOf(filter: ListLogsQuery): RequestSample {
   const search = new URLSearchParams(filter as Record<string, string>).toString();
-  return samplesOf({
+  return {
     path: `/logs${search && `?${search}`}`,
     typescript: `for await (const entry of vault.logs.list(${JSON.stringify(filter)})) console.log(entry.message);`,
     cli: 'npx strongroom logs export --tenant default --out log.jsonl',
-  });
+  };
 }

@@ -6,10 +6,10 @@ import { nameOfApplication } from '../core/names.ts';
 import { hrefOf, place, setQuery } from '../core/router.ts';
 import { may, session, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Button, ErrorNote, Page, Section, Time } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Button, ErrorNote, Section, Time } from '../ui/basics.tsx';
 import { EntryList } from '../ui/entries.tsx';
 import { Meter } from '../ui/meter.tsx';
+import { Page } from '../ui/page.tsx';
 import { Plot } from '../ui/plot.tsx';
 import { readUsage } from './settings.tsx';
 
@@ -45,20 +45,12 @@ export function OverviewPage() {
     <Page
       title={t.overview.title}
       lead={t.overview.lead(session.value?.person.name ?? '')}
-      actions={
-        <>
-          <PeriodTabs chosen={period} />
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: `/tenants/self/reports/activity?period=${period}`,
-                typescript: `console.log(await vault.tenant.activity({ period: '${period}' }));`,
-                cli: 'npx strongroom doctor',
-              })
-            }
-          />
-        </>
-      }
+      sample={{
+        path: `/tenants/self/reports/activity?period=${period}`,
+        typescript: `console.log(await vault.tenant.activity({ period: '${period}' }));`,
+        cli: 'npx strongroom doctor',
+      }}
+      actions={<PeriodTabs chosen={period} />}
     >
       <ErrorNote error={usage.error ?? activity.error} onRetry={activity.reload} />
       <div class="grid stats">

@@ -8,26 +8,24 @@ import type {
   SignInMethod,
 } from '@strongroom/client';
 import { useState } from 'preact/hooks';
-import { useLoad } from '../core/load.ts';
+import { useLoad, usePages } from '../core/load.ts';
 import { nameOfApplication } from '../core/names.ts';
-import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { hrefOf, navigate } from '../core/router.ts';
 import { may, session, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import {
   Badge,
   Button,
   Check,
-  Empty,
   ErrorNote,
-  Page,
   Section,
   TextField,
   Time,
   useAction,
 } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
 import { MethodsTable } from '../ui/methods-table.tsx';
+import { ListPage, Page } from '../ui/page.tsx';
 import { useGuard } from '../ui/saving.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
 import { Table } from '../ui/table.tsx';
@@ -44,68 +42,46 @@ function Roles({ applications }: Pick<Person, 'applications'>) {
 }
 
 export function PeoplePage() {
-  const people = useLoad<readonly Person[]>('people', () =>
-    vaultFor('person:read').people.list().toArray(),
-  );
-  const add = may('person:create') && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'person' })}>
-      {t.people.add}
-    </Button>
-  );
+  const people = usePages<Person>('people', {
+    list: () => vaultFor('person:read').people.list(),
+    isNumbered: false,
+  });
   return (
-    <Page
-      title={t.people.title}
-      lead={t.people.lead}
-      actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: '/people',
-                typescript: 'for await (const one of vault.people.list()) console.log(one.name);',
-                cli: 'npx strongroom person list --tenant default',
-              })
-            }
+    <ListPage
+      texts={t.people}
+      sample={{
+        path: '/people',
+        typescript: 'for await (const one of vault.people.list()) console.log(one.name);',
+        cli: 'npx strongroom person list --tenant default',
+      }}
+      pages={people}
+      keyOf={({ id }) => id}
+      hrefOf={({ id }) => hrefOf(`/people/${id}`)}
+      columns={[
+        { head: t.applications.name, cell: ({ name }) => name },
+        { head: t.people.roles, cell: (person) => <Roles {...person} /> },
+        {
+          head: t.people.added,
+          cell: (person) => <Time at={person.created_at} />,
+          isMinor: true,
+        },
+      ]}
+      creation={{
+        permission: 'person:create',
+        label: t.people.add,
+        kind: 'person',
+        form: (close) => (
+          <PersonForm
+            title={t.people.add}
+            onClose={close}
+            onSubmit={async (request) => {
+              const { id } = await vaultFor('person:create').people.create(request);
+              navigate(hrefOf(`/people/${id}`));
+            }}
           />
-          {add}
-        </>
-      }
-    >
-      <ErrorNote error={people.error} onRetry={people.reload} />
-      {people.data?.length === 0 && (
-        <Empty title={t.people.empty.title} command={t.people.empty.command} action={add}>
-          {t.people.empty.text}
-        </Empty>
-      )}
-      {people.error === undefined && people.data?.length !== 0 && (
-        <Table
-          label={t.people.title}
-          rows={people.data ?? []}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOf(`/people/${id}`)}
-          isLoading={people.isLoading}
-          columns={[
-            { head: t.applications.name, cell: ({ name }) => name },
-            { head: t.people.roles, cell: (person) => <Roles {...person} /> },
-            {
-              head: t.people.added,
-              cell: (person) => <Time at={person.created_at} />,
-              isMinor: true,
-            },
-          ]}
-        />
-      )}
-      {place.value.query.get('new') === 'person' && (
-        <PersonForm
-          title={t.people.add}
-          onClose={() => setQuery({ new: undefined })}
-          onSubmit={async (request) => {
-            const { id } = await vaultFor('person:create').people.create(request);
-            navigate(hrefOf(`/people/${id}`));
-          }}
-        />
-      )}
-    </Page>
+        ),
+      }}
+    />
   );
 }
 
@@ -196,18 +172,15 @@ export function PersonPage({ id }: { id: string }) {
       title={shown?.name ?? t.people.title}
       back={{ href: hrefOf('/people'), label: t.people.title }}
       badge={session.value?.person.id === id && <Badge tone="accent">{t.people.you}</Badge>}
+      sample={{
+        method: 'POST',
+        path: `/people/${id}/links`,
+        typescript: `const { code } = await vault.people.createLink('${id}');`,
+        cli: `npx strongroom person link --tenant default --person ${id}`,
+      }}
+      of={person}
       actions={
         <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                method: 'POST',
-                path: `/people/${id}/links`,
-                typescript: `const { code } = await vault.people.createLink('${id}');`,
-                cli: `npx strongroom person link --tenant default --person ${id}`,
-              })
-            }
-          />
           {may('person:update') && (
             <Button onClick={() => setDialog('edit')}>{t.token.edit}</Button>
           )}
@@ -230,7 +203,7 @@ export function PersonPage({ id }: { id: string }) {
         </>
       }
     >
-      <ErrorNote error={person.error ?? error} onRetry={person.reload} />
+      <ErrorNote error={error} />
       {shown && (
         <Section title={t.people.roles} lead={t.people.rolesLead}>
           <div class="panel-body">

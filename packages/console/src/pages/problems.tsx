@@ -4,8 +4,8 @@ import { useLoad } from '../core/load.ts';
 import { hrefOf } from '../core/router.ts';
 import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, Code, Empty, ErrorNote, Page, Section } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Button, Code, Empty, Section } from '../ui/basics.tsx';
+import { Page } from '../ui/page.tsx';
 
 /** The page on which a problem is fixed. */
 function placeOf({ kind, entity_type, entity_id }: TenantProblem): string {
@@ -37,24 +37,18 @@ export function ProblemsPage() {
     <Page
       title={t.problems.title}
       lead={t.problems.lead}
+      sample={{
+        path: '/tenants/self/reports/problems',
+        typescript: 'console.log((await vault.tenant.problems()).problems);',
+        cli: 'npx strongroom doctor --json',
+      }}
+      of={report}
       actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: '/tenants/self/reports/problems',
-                typescript: 'console.log((await vault.tenant.problems()).problems);',
-                cli: 'npx strongroom doctor --json',
-              })
-            }
-          />
-          <Button icon="refresh" onClick={report.reload} isBusy={report.isLoading}>
-            {t.problems.again}
-          </Button>
-        </>
+        <Button icon="refresh" onClick={report.reload} isBusy={report.isLoading}>
+          {t.problems.again}
+        </Button>
       }
     >
-      <ErrorNote error={report.error} onRetry={report.reload} />
       {problems?.length === 0 && <Empty title={t.problems.none}>{t.problems.noneText}</Empty>}
       {problems && problems.length > 0 && (
         <ul class="problems panel">

@@ -1,109 +1,67 @@
 /** Proxies: destinations, and trying a call against one. */
-import type { Proxy as ProxyDefinition, ProxyRequest } from '@strongroom/client';
+import type { Proxy as ProxyDefinition } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useLoad, usePages } from '../core/load.ts';
-import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { hrefOf, navigate } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import {
   Area,
   Badge,
   Button,
-  Empty,
   ErrorNote,
   Facts,
   Id,
-  Page,
   Section,
   Select,
   TextField,
   Time,
   useAction,
 } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
+import { ListPage, Page } from '../ui/page.tsx';
 import { ReasonField } from '../ui/reason.tsx';
-import { Table } from '../ui/table.tsx';
 
 export function ProxiesPage() {
-  const proxies = usePages<ProxyDefinition>('proxies', () =>
-    vaultFor('proxy:read').proxies.list({ size: 50 }),
-  );
-  const create = may('proxy:create') && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'proxy' })}>
-      {t.proxies.create}
-    </Button>
-  );
-  const isEmpty = !proxies.isLoading && proxies.items.length === 0 && proxies.error === undefined;
+  const proxies = usePages<ProxyDefinition>('proxies', {
+    list: (from) => vaultFor('proxy:read').proxies.list(from),
+  });
   return (
-    <Page
-      title={t.proxies.title}
-      lead={t.proxies.lead}
-      actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: '/proxies',
-                typescript: 'for await (const one of vault.proxies.list()) console.log(one.name);',
-              })
-            }
-          />
-          {create}
-        </>
-      }
-    >
-      <ErrorNote error={proxies.error} onRetry={proxies.reload} />
-      {isEmpty ? (
-        <Empty title={t.proxies.empty.title} action={create} command={t.proxies.empty.command}>
-          {t.proxies.empty.text}
-        </Empty>
-      ) : (
-        proxies.error === undefined && (
-          <Table
-            label={t.proxies.title}
-            rows={proxies.items}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOf(`/proxies/${id}`)}
-            isLoading={proxies.isLoading}
-            more={{ hasMore: proxies.hasMore, onMore: proxies.more }}
-            columns={[
-              { head: t.applications.name, cell: ({ name }) => name },
-              { head: t.proxies.destination, cell: (one) => <code>{one.destination_url}</code> },
-              {
-                head: t.proxies.auth,
-                cell: (one) =>
-                  one.require_auth ? t.proxies.key : <Badge tone="warn">{t.proxies.open}</Badge>,
-                isMinor: true,
-              },
-              {
-                head: t.applications.created,
-                cell: (one) => <Time at={one.created_at} />,
-                isMinor: true,
-              },
-            ]}
-          />
-        )
-      )}
-      {place.value.query.get('new') === 'proxy' && (
-        <ProxyForm
-          onClose={() => setQuery({ new: undefined })}
-          onSubmit={async (request) => {
-            const { id } = await vaultFor('proxy:create').proxies.create(request);
-            navigate(hrefOf(`/proxies/${id}`));
-          }}
-        />
-      )}
-    </Page>
+    <ListPage
+      texts={t.proxies}
+      sample={{
+        path: '/proxies',
+        typescript: 'for await (const one of vault.proxies.list()) console.log(one.name);',
+      }}
+      pages={proxies}
+      keyOf={({ id }) => id}
+      hrefOf={({ id }) => hrefOf(`/proxies/${id}`)}
+      columns={[
+        { head: t.applications.name, cell: ({ name }) => name },
+        { head: t.proxies.destination, cell: (one) => <code>{one.destination_url}</code> },
+        {
+          head: t.proxies.auth,
+          cell: (one) =>
+            one.require_auth ? t.proxies.key : <Badge tone="warn">{t.proxies.open}</Badge>,
+          isMinor: true,
+        },
+        {
+          head: t.applications.created,
+          cell: (one) => <Time at={one.created_at} />,
+          isMinor: true,
+        },
+      ]}
+      creation={{
+        permission: 'proxy:create',
+        label: t.proxies.create,
+        kind: 'proxy',
+        form: (close) => <NewProxy onClose={close} />,
+      }}
+    />
   );
 }
 
-interface ProxyFormProps {
-  readonly onClose: () => void;
-  readonly onSubmit: (request: ProxyRequest) => Promise<void>;
-}
-
-function ProxyForm({ onClose, onSubmit }: ProxyFormProps) {
+function NewProxy({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState('');
   const [destination, setDestination] = useState('');
   return (
@@ -112,7 +70,11 @@ function ProxyForm({ onClose, onSubmit }: ProxyFormProps) {
       submit={t.newApplication.submit}
       isReady={name !== '' && destination !== ''}
       onClose={onClose}
-      onSubmit={() => onSubmit({ name, destination_url: destination })}
+      onSubmit={async () => {
+        const request = { name, destination_url: destination };
+        const { id } = await vaultFor('proxy:create').proxies.create(request);
+        navigate(hrefOf(`/proxies/${id}`));
+      }}
     >
       <TextField label={t.applications.name} value={name} onValue={setName} />
       <TextField
@@ -136,25 +98,19 @@ export function ProxyPage({ id }: { id: string }) {
       title={shown?.name ?? t.proxies.title}
       back={{ href: hrefOf('/proxies'), label: t.proxies.title }}
       lead={<Id id={id} />}
+      sample={{
+        path: `/proxies/${id}`,
+        typescript: `const proxy = await vault.proxies.get('${id}');`,
+      }}
+      of={proxy}
       actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: `/proxies/${id}`,
-                typescript: `const proxy = await vault.proxies.get('${id}');`,
-              })
-            }
-          />
-          {may('proxy:delete') && (
-            <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
-              {t.delete}
-            </Button>
-          )}
-        </>
+        may('proxy:delete') && (
+          <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+            {t.delete}
+          </Button>
+        )
       }
     >
-      <ErrorNote error={proxy.error} onRetry={proxy.reload} />
       {shown && (
         <>
           <TryCall proxy={shown} />

@@ -10,25 +10,23 @@ import { useState } from 'preact/hooks';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { nameOfApplication } from '../core/names.ts';
-import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { hrefOf, navigate } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import {
   Area,
   Badge,
   Button,
-  Empty,
   ErrorNote,
   Id,
-  Page,
   Section,
   TextField,
   Time,
   useAction,
 } from '../ui/basics.tsx';
 import { CodeEditor } from '../ui/code-editor.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
+import { ListPage, Page } from '../ui/page.tsx';
 import { ReasonField } from '../ui/reason.tsx';
 import { useSaving } from '../ui/saving.tsx';
 import { Table } from '../ui/table.tsx';
@@ -42,68 +40,35 @@ const firstCode = `module.exports = async function (event) {
 const nodeRuntime = { image: 'node22' };
 
 export function ReactorsPage() {
-  const reactors = usePages<Reactor>('reactors', () =>
-    vaultFor('reactor:read').reactors.list({ size: 50 }),
-  );
-  const create = may('reactor:create') && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'reactor' })}>
-      {t.reactors.create}
-    </Button>
-  );
-  const isEmpty =
-    !reactors.isLoading && reactors.items.length === 0 && reactors.error === undefined;
+  const reactors = usePages<Reactor>('reactors', {
+    list: (from) => vaultFor('reactor:read').reactors.list(from),
+  });
   return (
-    <Page
-      title={t.reactors.title}
-      lead={t.reactors.lead}
-      actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: '/reactors',
-                typescript: 'for await (const one of vault.reactors.list()) console.log(one.name);',
-                cli: 'npx strongroom reactor run reactor.js',
-              })
-            }
-          />
-          {create}
-        </>
-      }
-    >
-      <ErrorNote error={reactors.error} onRetry={reactors.reload} />
-      {isEmpty ? (
-        <Empty
-          title={t.reactors.empty.title}
-          action={create}
-          command="npx strongroom reactor run --help"
-        >
-          {t.reactors.empty.text}
-        </Empty>
-      ) : (
-        reactors.error === undefined && (
-          <Table
-            label={t.reactors.title}
-            rows={reactors.items}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOf(`/reactors/${id}`)}
-            isLoading={reactors.isLoading}
-            more={{ hasMore: reactors.hasMore, onMore: reactors.more }}
-            columns={[
-              { head: t.applications.name, cell: ({ name }) => name },
-              { head: t.keys.state, cell: ({ state }) => <Badge>{state}</Badge> },
-              {
-                head: t.token.modified,
-                cell: (one) => <Time at={one.modified_at ?? one.created_at} />,
-              },
-            ]}
-          />
-        )
-      )}
-      {place.value.query.get('new') === 'reactor' && (
-        <NewReactor onClose={() => setQuery({ new: undefined })} />
-      )}
-    </Page>
+    <ListPage
+      texts={t.reactors}
+      sample={{
+        path: '/reactors',
+        typescript: 'for await (const one of vault.reactors.list()) console.log(one.name);',
+        cli: 'npx strongroom reactor run reactor.js',
+      }}
+      pages={reactors}
+      keyOf={({ id }) => id}
+      hrefOf={({ id }) => hrefOf(`/reactors/${id}`)}
+      columns={[
+        { head: t.applications.name, cell: ({ name }) => name },
+        { head: t.keys.state, cell: ({ state }) => <Badge>{state}</Badge> },
+        {
+          head: t.token.modified,
+          cell: (one) => <Time at={one.modified_at ?? one.created_at} />,
+        },
+      ]}
+      creation={{
+        permission: 'reactor:create',
+        label: t.reactors.create,
+        kind: 'reactor',
+        form: (close) => <NewReactor onClose={close} />,
+      }}
+    />
   );
 }
 
@@ -137,27 +102,21 @@ export function ReactorPage({ id }: { id: string }) {
       back={{ href: hrefOf('/reactors'), label: t.reactors.title }}
       badge={shown && <Badge>{shown.state}</Badge>}
       lead={<Id id={id} />}
+      sample={{
+        method: 'POST',
+        path: `/reactors/${id}/react`,
+        body: { args: { name: 'Ada' } },
+        typescript: `const result = await vault.reactors.react('${id}', { args: { name: 'Ada' } });`,
+      }}
+      of={reactor}
       actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                method: 'POST',
-                path: `/reactors/${id}/react`,
-                body: { args: { name: 'Ada' } },
-                typescript: `const result = await vault.reactors.react('${id}', { args: { name: 'Ada' } });`,
-              })
-            }
-          />
-          {may('reactor:delete') && (
-            <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
-              {t.delete}
-            </Button>
-          )}
-        </>
+        may('reactor:delete') && (
+          <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+            {t.delete}
+          </Button>
+        )
       }
     >
-      <ErrorNote error={reactor.error} onRetry={reactor.reload} />
       {shown && <Editor reactor={shown} onSaved={reactor.set} />}
       {isDeleting && shown && (
         <DestroyDialog
@@ -260,9 +219,12 @@ interface VersionsProps {
 
 /** Earlier code goes into the editor, where it is seen, run, and saved like any other. */
 function Versions({ reactor, onShow }: VersionsProps) {
-  const versions = usePages<ReactorVersion>(`versions ${reactor.id} ${reactor.modified_at}`, () =>
-    vaultFor('reactor:read').reactors.versions(reactor.id, { size: 10 }),
-  );
+  const versions = usePages<ReactorVersion>(`versions ${reactor.id} ${reactor.modified_at}`, {
+    size: 10,
+    list: ({ size, start }) =>
+      vaultFor('reactor:read').reactors.versions(reactor.id, { size, ...(start && { start }) }),
+    isNumbered: false,
+  });
   if (versions.error === undefined && !versions.isLoading && versions.items.length === 0)
     return null;
   return (
@@ -273,7 +235,7 @@ function Versions({ reactor, onShow }: VersionsProps) {
         rows={versions.items}
         keyOf={({ id }) => id}
         isLoading={versions.isLoading}
-        more={{ hasMore: versions.hasMore, onMore: versions.more }}
+        pages={versions}
         columns={[
           { head: t.reactors.until, cell: ({ replaced_at }) => <Time at={replaced_at} /> },
           {

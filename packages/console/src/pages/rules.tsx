@@ -102,7 +102,7 @@ function RuleCard({ rule, isOpen, onToggle, onChange, onRemove }: RuleCardProps)
     <div class="rule">
       <div class="rule-head">
         <button type="button" class="rule-toggle" aria-expanded={isOpen} onClick={onToggle}>
-          <Icon name={isOpen ? 'down' : 'chevron'} />
+          <Icon name={isOpen ? 'down' : 'right'} />
           <strong>{rule.priority}</strong>
           <code>{where}</code>
           <span class="muted">{rule.description}</span>

@@ -5,19 +5,9 @@ import { bytes, duration, number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import {
-  Badge,
-  Button,
-  ErrorNote,
-  Facts,
-  Id,
-  Page,
-  Section,
-  TextField,
-  Time,
-} from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Button, Facts, Id, Section, TextField, Time } from '../ui/basics.tsx';
 import { Meter } from '../ui/meter.tsx';
+import { Page } from '../ui/page.tsx';
 import { useSaving } from '../ui/saving.tsx';
 
 interface Usage {
@@ -75,19 +65,13 @@ export function SettingsPage() {
     <Page
       title={t.settings.title}
       lead={t.settings.lead}
-      actions={
-        <CopyAs
-          samples={() =>
-            samplesOf({
-              path: '/tenants/self',
-              typescript: 'const tenant = await vault.tenant.get();',
-              cli: 'npx strongroom tenant quota --tenant default',
-            })
-          }
-        />
-      }
+      sample={{
+        path: '/tenants/self',
+        typescript: 'const tenant = await vault.tenant.get();',
+        cli: 'npx strongroom tenant quota --tenant default',
+      }}
+      of={tenant}
     >
-      <ErrorNote error={tenant.error} onRetry={tenant.reload} />
       {shown && (
         <>
           <Section title={t.settings.tenant}>

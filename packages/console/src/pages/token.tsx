@@ -5,10 +5,10 @@ import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
 import { may, state, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Area, Badge, Button, ErrorNote, Facts, Id, Page, Section, Time } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Area, Badge, Button, ErrorNote, Facts, Id, Section, Time } from '../ui/basics.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
 import { EntryList } from '../ui/entries.tsx';
+import { Page } from '../ui/page.tsx';
 import { ReasonField } from '../ui/reason.tsx';
 import { useGuard } from '../ui/saving.tsx';
 import { notify } from '../ui/toasts.tsx';
@@ -38,18 +38,19 @@ export function TokenPage({ id }: { id: string }) {
       title={id}
       back={{ href: hrefOf('/tokens'), label: t.token.back }}
       badge={shown && <Badge>{shown.type}</Badge>}
+      sample={{
+        path: `/tokens/${encodeURIComponent(id)}`,
+        typescript: `const token = await vault.tokens.get(${JSON.stringify(id)});`,
+      }}
+      of={token}
       actions={
-        <>
-          <CopyAs samples={() => tokenSamples(id)} />
-          {may('token:delete') && (
-            <Button tone="danger" icon="trash" onClick={() => setDialog('delete')}>
-              {t.delete}
-            </Button>
-          )}
-        </>
+        may('token:delete') && (
+          <Button tone="danger" icon="trash" onClick={() => setDialog('delete')}>
+            {t.delete}
+          </Button>
+        )
       }
     >
-      <ErrorNote error={token.error} onRetry={token.reload} />
       {shown && (
         <div class="split">
           <div class="stack">
@@ -288,11 +289,4 @@ function pairsIn(metadata: Metadata): string {
 function patchOf(before: Metadata, after: Metadata): Record<string, string | null> {
   const gone = Object.keys(before).filter((name) => !(name in after));
   return { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) };
-}
-
-function tokenSamples(id: string) {
-  return samplesOf({
-    path: `/tokens/${encodeURIComponent(id)}`,
-    typescript: `const token = await vault.tokens.get(${JSON.stringify(id)});`,
-  });
 }

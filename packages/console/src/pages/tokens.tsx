@@ -3,15 +3,15 @@ import type { ListTokensQuery, Token } from '@strongroom/client';
 import { useEffect, useState } from 'preact/hooks';
 import { oneLine } from '../core/format.ts';
 import { usePages } from '../core/load.ts';
-import { place, setQuery } from '../core/router.ts';
-import { may, vaultFor } from '../core/session.ts';
+import { place, setFilter } from '../core/router.ts';
+import { vaultFor } from '../core/session.ts';
 import { tokenTypes } from '../core/token-types.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, Empty, ErrorNote, Page, Pick, Time } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Pick, Time } from '../ui/basics.tsx';
+import type { RequestSample } from '../ui/copy-as.tsx';
 import { Icon } from '../ui/icons.tsx';
+import { ListPage } from '../ui/page.tsx';
 import { tokenHref } from '../ui/palette.tsx';
-import { Table } from '../ui/table.tsx';
 import { NewToken } from './new-token.tsx';
 
 const searchWaitMs = 250;
@@ -26,119 +26,96 @@ export function TokensPage() {
   const { query } = place.value;
   const type = query.get('type') ?? '';
   const container = query.get('container') ?? '';
-  const isCreating = query.get('new') === 'token';
   // What is searched for may be part of a value, so it is nowhere but in this page.
   const [typed, setTyped] = useState('');
   const [text, setText] = useState('');
   useEffect(() => {
-    const timer = setTimeout(() => setText(typed.trim()), searchWaitMs);
+    if (typed.trim() === text) return undefined;
+    const timer = setTimeout(() => {
+      setText(typed.trim());
+      setFilter({});
+    }, searchWaitMs);
     return () => clearTimeout(timer);
   }, [typed]);
   const filter = {
     ...(type && { type }),
     ...(container && { container }),
-    size: 50,
   } as ListTokensQuery;
   const terms = [
     text && queryOf(text),
     type && `type:${type}`,
     container && `container:"${container}"`,
   ].filter(Boolean);
-  const tokens = usePages<Token>(`${text}|${type}|${container}`, () =>
-    text === ''
-      ? vaultFor('token:read').tokens.list(filter)
-      : vaultFor('token:search').tokens.search({ query: terms.join(' AND '), size: 50 }),
-  );
-  const isEmpty = !tokens.isLoading && tokens.items.length === 0 && tokens.error === undefined;
-  const isFiltered = text !== '' || type !== '' || container !== '';
-  const create = may('token:create') && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'token' })}>
-      {t.tokens.create}
-    </Button>
-  );
+  const tokens = usePages<Token>(`${text}|${type}|${container}`, {
+    list: ({ size, start, page }) => {
+      const from = { size, ...(start && { start }) };
+      return text === ''
+        ? vaultFor('token:read').tokens.list({ ...filter, ...from, ...(page && { page }) })
+        : vaultFor('token:search').tokens.search({ query: terms.join(' AND '), ...from });
+    },
+    isNumbered: text === '',
+  });
   return (
-    <Page
-      title={t.tokens.title}
-      lead={t.tokens.lead}
-      actions={
+    <ListPage
+      texts={t.tokens}
+      sample={sampleOf(type, container)}
+      pages={tokens}
+      filters={
         <>
-          <CopyAs samples={() => listSamples(type, container)} />
-          {create}
+          <div class="search">
+            <Icon name="search" />
+            <input
+              type="search"
+              aria-label={t.tokens.search}
+              placeholder={t.tokens.search}
+              title={t.tokens.searchHint}
+              autocomplete="off"
+              spellcheck={false}
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </div>
+          <Pick
+            label={t.tokens.type}
+            value={type}
+            options={[['', t.tokens.anyType], ...tokenTypes.map((one) => [one, one] as const)]}
+            onValue={(chosen) => setFilter({ type: chosen })}
+          />
+          <input
+            class="pick"
+            type="text"
+            aria-label={t.tokens.container}
+            placeholder="/pci/"
+            value={container}
+            onChange={(event) => setFilter({ container: event.currentTarget.value })}
+          />
         </>
       }
-    >
-      <div class="filters">
-        <div class="search">
-          <Icon name="search" />
-          <input
-            type="search"
-            aria-label={t.tokens.search}
-            placeholder={t.tokens.search}
-            title={t.tokens.searchHint}
-            autocomplete="off"
-            spellcheck={false}
-            value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        </div>
-        <Pick
-          label={t.tokens.type}
-          value={type}
-          options={[['', t.tokens.anyType], ...tokenTypes.map((one) => [one, one] as const)]}
-          onValue={(chosen) => setQuery({ type: chosen })}
-        />
-        <input
-          class="pick"
-          type="text"
-          aria-label={t.tokens.container}
-          placeholder="/pci/"
-          value={container}
-          onChange={(event) => setQuery({ container: event.currentTarget.value })}
-        />
-      </div>
-      <ErrorNote error={tokens.error} onRetry={tokens.reload} />
-      {isEmpty && !isFiltered && (
-        <Empty title={t.tokens.empty.title} command={t.tokens.empty.command} action={create}>
-          {t.tokens.empty.text}
-        </Empty>
-      )}
-      {isEmpty && isFiltered && (
-        <Empty title={t.tokens.nothing.title}>{t.tokens.nothing.text}</Empty>
-      )}
-      {!isEmpty && tokens.error === undefined && (
-        <Table
-          label={t.tokens.title}
-          rows={tokens.items}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => tokenHref(id)}
-          isLoading={tokens.isLoading}
-          more={{ hasMore: tokens.hasMore, onMore: tokens.more }}
-          columns={[
-            { head: t.tokens.id, cell: ({ id }) => id },
-            { head: t.tokens.type, cell: (token) => <Badge>{token.type}</Badge>, isMinor: true },
-            { head: t.tokens.shown, cell: (token) => <Shown token={token} /> },
-            {
-              head: t.tokens.container,
-              cell: ({ containers = [] }) => <code>{containers.join(' ')}</code>,
-              isMinor: true,
-            },
-            {
-              head: t.tokens.created,
-              cell: (token) => <Time at={token.created_at} />,
-              isMinor: true,
-            },
-          ]}
-        />
-      )}
-      {isCreating && (
-        <NewToken
-          onClose={() => setQuery({ new: undefined })}
-          onCreated={() => {
-            tokens.reload();
-          }}
-        />
-      )}
-    </Page>
+      nothing={text !== '' || type !== '' || container !== '' ? t.tokens.nothing : undefined}
+      keyOf={({ id }) => id}
+      hrefOf={({ id }) => tokenHref(id)}
+      columns={[
+        { head: t.tokens.id, cell: ({ id }) => id },
+        { head: t.tokens.type, cell: (token) => <Badge>{token.type}</Badge>, isMinor: true },
+        { head: t.tokens.shown, cell: (token) => <Shown token={token} /> },
+        {
+          head: t.tokens.container,
+          cell: ({ containers = [] }) => <code>{containers.join(' ')}</code>,
+          isMinor: true,
+        },
+        {
+          head: t.tokens.created,
+          cell: (token) => <Time at={token.created_at} />,
+          isMinor: true,
+        },
+      ]}
+      creation={{
+        permission: 'token:create',
+        label: t.tokens.create,
+        kind: 'token',
+        form: (close) => <NewToken onClose={close} onCreated={tokens.reload} />,
+      }}
+    />
   );
 }
 
@@ -154,12 +131,12 @@ function Shown({ token }: { token: Token }) {
   return <code>{text.length > 60 ? `${text.slice(0, 60)}…` : text}</code>;
 }
 
-function listSamples(type: string, container: string) {
+function sampleOf(type: string, container: string): RequestSample {
   const filter = { ...(type && { type }), ...(container && { container }) };
   const search = new URLSearchParams(filter).toString();
-  return samplesOf({
+  return {
     path: `/v2/tokens${search && `?${search}`}`,
     typescript: `for await (const token of vault.tokens.list(${JSON.stringify(filter)})) console.log(token.id);`,
     cli: 'npx strongroom export tokens.jsonl',
-  });
+  };
 }

@@ -2,7 +2,7 @@
 import type { Delivery, Webhook, WebhookUpdate } from '@strongroom/client';
 import { useState } from 'preact/hooks';
 import { useLoad, usePages } from '../core/load.ts';
-import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
+import { hrefOf, navigate, place, setFilter } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import {
@@ -12,15 +12,15 @@ import {
   ErrorNote,
   Facts,
   Id,
-  Page,
   Pick,
   Section,
   TextField,
   Time,
   useAction,
 } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import type { RequestSample } from '../ui/copy-as.tsx';
 import { DestroyDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
+import { Page } from '../ui/page.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
@@ -36,9 +36,13 @@ export function WebhookPage({ id }: { id: string }) {
   const webhook = useLoad<Webhook>(id, () => vaultFor('webhook:read').webhooks.get(id));
   const asked = place.value.query.get('state');
   const state = states.find((one) => one === asked);
-  const deliveries = usePages<Delivery>(`deliveries ${id} ${state}`, () =>
-    vaultFor('webhook:read').webhooks.deliveries(id, { size: 50, ...(state && { state }) }),
-  );
+  const deliveries = usePages<Delivery>(`deliveries ${id} ${state}`, {
+    list: ({ size, start }) => {
+      const query = { size, ...(start && { start }), ...(state && { state }) };
+      return vaultFor('webhook:read').webhooks.deliveries(id, query);
+    },
+    isNumbered: false,
+  });
   const [dialog, setDialog] = useState<'replay' | 'delete' | undefined>(undefined);
   const [secret, setSecret] = useState<string | undefined>(undefined);
   const isEmpty = !deliveries.isLoading && deliveries.items.length === 0;
@@ -65,25 +69,24 @@ export function WebhookPage({ id }: { id: string }) {
         shown && <Badge tone={shown.status === 'enabled' ? 'good' : 'bad'}>{shown.status}</Badge>
       }
       lead={<Id id={id} />}
+      sample={sampleOf(id)}
+      of={webhook}
       actions={
-        <>
-          <CopyAs samples={() => samplesOfWebhook(id)} />
-          {may('webhook:update') && (
-            <Button
-              icon="play"
-              tone="primary"
-              isBusy={isBusy}
-              onClick={() =>
-                act(t.webhooks.tested, () => vaultFor('webhook:update').webhooks.test(id))
-              }
-            >
-              {t.webhooks.test}
-            </Button>
-          )}
-        </>
+        may('webhook:update') && (
+          <Button
+            icon="play"
+            tone="primary"
+            isBusy={isBusy}
+            onClick={() =>
+              act(t.webhooks.tested, () => vaultFor('webhook:update').webhooks.test(id))
+            }
+          >
+            {t.webhooks.test}
+          </Button>
+        )
       }
     >
-      <ErrorNote error={webhook.error ?? error} onRetry={webhook.reload} />
+      <ErrorNote error={error} />
       {shown && (
         <Section
           title={t.webhooks.settings}
@@ -144,7 +147,7 @@ export function WebhookPage({ id }: { id: string }) {
               label={t.webhooks.status}
               value={state ?? ''}
               options={[['', t.webhooks.anyState], ...states.map((one) => [one, one] as const)]}
-              onValue={(value) => setQuery({ state: value })}
+              onValue={(value) => setFilter({ state: value })}
             />
             <Button icon="refresh" label={t.webhooks.refresh} onClick={deliveries.reload} />
             {may('webhook:update') && (
@@ -160,7 +163,7 @@ export function WebhookPage({ id }: { id: string }) {
             rows={deliveries.items}
             keyOf={(one) => one.id}
             isLoading={deliveries.isLoading}
-            more={{ hasMore: deliveries.hasMore, onMore: deliveries.more }}
+            pages={deliveries}
             columns={[
               { head: t.webhooks.event, cell: ({ type }) => <code>{type}</code> },
               {
@@ -263,9 +266,9 @@ function Replay({ id, onClose, onDone }: { id: string; onClose: () => void; onDo
   );
 }
 
-function samplesOfWebhook(id: string) {
-  return samplesOf({
+function sampleOf(id: string): RequestSample {
+  return {
     path: `/webhooks/${id}/deliveries`,
     typescript: `for await (const one of vault.webhooks.deliveries('${id}')) console.log(one.state);`,
-  });
+  };
 }

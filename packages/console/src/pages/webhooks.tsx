@@ -1,81 +1,55 @@
 /** Webhooks: where events go, and a new one. */
 import type { Webhook, WebhookRequest } from '@strongroom/client';
 import { useState } from 'preact/hooks';
-import { useLoad } from '../core/load.ts';
-import { hrefOf, navigate, place, setQuery } from '../core/router.ts';
-import { may, vaultFor } from '../core/session.ts';
+import { useLoad, usePages } from '../core/load.ts';
+import { hrefOf, navigate } from '../core/router.ts';
+import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, Check, Empty, ErrorNote, Page, TextField, Time } from '../ui/basics.tsx';
-import { CopyAs, samplesOf } from '../ui/copy-as.tsx';
+import { Badge, Check, TextField, Time } from '../ui/basics.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
+import { ListPage } from '../ui/page.tsx';
 import { SecretOnce } from '../ui/secret.tsx';
-import { Table } from '../ui/table.tsx';
 
 export const webhookHref = (id: string): string => hrefOf(`/webhooks/${id}`);
 
 export function WebhooksPage() {
-  const webhooks = useLoad<readonly Webhook[]>('webhooks', () =>
-    vaultFor('webhook:read').webhooks.list().toArray(),
-  );
-  const create = may('webhook:create') && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: 'webhook' })}>
-      {t.webhooks.create}
-    </Button>
-  );
+  const webhooks = usePages<Webhook>('webhooks', {
+    list: () => vaultFor('webhook:read').webhooks.list(),
+    isNumbered: false,
+  });
   return (
-    <Page
-      title={t.webhooks.title}
-      lead={t.webhooks.lead}
-      actions={
-        <>
-          <CopyAs
-            samples={() =>
-              samplesOf({
-                path: '/webhooks',
-                typescript: 'for await (const one of vault.webhooks.list()) console.log(one.url);',
-              })
-            }
-          />
-          {create}
-        </>
-      }
-    >
-      <ErrorNote error={webhooks.error} onRetry={webhooks.reload} />
-      {webhooks.data?.length === 0 ? (
-        <Empty title={t.webhooks.empty.title} command={t.webhooks.empty.command} action={create}>
-          {t.webhooks.empty.text}
-        </Empty>
-      ) : (
-        webhooks.error === undefined && (
-          <Table
-            label={t.webhooks.title}
-            rows={webhooks.data ?? []}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => webhookHref(id)}
-            isLoading={webhooks.isLoading}
-            columns={[
-              { head: t.webhooks.name, cell: ({ name }) => name },
-              { head: t.webhooks.url, cell: ({ url }) => <code>{url}</code>, isMinor: true },
-              {
-                head: t.webhooks.status,
-                cell: ({ status }) => (
-                  <Badge tone={status === 'enabled' ? 'good' : 'bad'}>{status}</Badge>
-                ),
-              },
-              { head: t.webhooks.events, cell: ({ events }) => events.length, isNumber: true },
-              {
-                head: t.applications.created,
-                cell: (one) => <Time at={one.created_at} />,
-                isMinor: true,
-              },
-            ]}
-          />
-        )
-      )}
-      {place.value.query.get('new') === 'webhook' && (
-        <NewWebhook onClose={() => setQuery({ new: undefined })} />
-      )}
-    </Page>
+    <ListPage
+      texts={t.webhooks}
+      sample={{
+        path: '/webhooks',
+        typescript: 'for await (const one of vault.webhooks.list()) console.log(one.url);',
+      }}
+      pages={webhooks}
+      keyOf={({ id }) => id}
+      hrefOf={({ id }) => webhookHref(id)}
+      columns={[
+        { head: t.webhooks.name, cell: ({ name }) => name },
+        { head: t.webhooks.url, cell: ({ url }) => <code>{url}</code>, isMinor: true },
+        {
+          head: t.webhooks.status,
+          cell: ({ status }) => (
+            <Badge tone={status === 'enabled' ? 'good' : 'bad'}>{status}</Badge>
+          ),
+        },
+        { head: t.webhooks.events, cell: ({ events }) => events.length, isNumber: true },
+        {
+          head: t.applications.created,
+          cell: (one) => <Time at={one.created_at} />,
+          isMinor: true,
+        },
+      ]}
+      creation={{
+        permission: 'webhook:create',
+        label: t.webhooks.create,
+        kind: 'webhook',
+        form: (close) => <NewWebhook onClose={close} />,
+      }}
+    />
   );
 }
 

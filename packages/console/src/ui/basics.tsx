@@ -1,7 +1,7 @@
 /** The small parts that all pages are made of. */
 import { ApiError, ConnectionError, NotAVaultError, StrongroomError } from '@strongroom/client';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import { fromNow, fullTime, shortId } from '../core/format.ts';
 import { MissingRoleError, state } from '../core/session.ts';
 import { t } from '../texts.ts';
@@ -20,6 +20,7 @@ export interface ButtonProps {
   readonly isBusy?: boolean | undefined;
   /** Where the icon alone is shown. */
   readonly label?: string | undefined;
+  /** The key that does the same, with nothing else. */
   readonly keys?: string | undefined;
   readonly children?: ComponentChildren;
 }
@@ -35,6 +36,7 @@ export function Button(props: ButtonProps) {
   const shared = {
     class: `button ${tone}${children ? '' : ' alone'}`,
     ...(label && { 'aria-label': label, title: label }),
+    ...(props.keys && { 'aria-keyshortcuts': props.keys }),
   };
   if (href !== undefined) {
     return (
@@ -326,41 +328,6 @@ export function ErrorNote({ error, onRetry }: { error: unknown; onRetry?: () => 
           {t.retry}
         </Button>
       )}
-    </div>
-  );
-}
-
-interface PageProps {
-  readonly title: string;
-  readonly lead?: ComponentChildren;
-  readonly back?: { readonly href: string; readonly label: string };
-  readonly badge?: ComponentChildren;
-  readonly actions?: ComponentChildren;
-  readonly children: ComponentChildren;
-}
-
-export function Page({ title, lead, back, badge, actions, children }: PageProps) {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    document.title = `${title} · Strongroom`;
-  }, [title]);
-  return (
-    <div class="page">
-      <header class="page-header">
-        <div class="page-title">
-          {back && (
-            <a class="back" href={back.href}>
-              {back.label}
-            </a>
-          )}
-          <h1 ref={heading}>
-            {title} {badge}
-          </h1>
-          {lead && <p class="lead">{lead}</p>}
-        </div>
-        {actions && <div class="actions">{actions}</div>}
-      </header>
-      {children}
     </div>
   );
 }

@@ -4,14 +4,14 @@ import { t } from '../texts.ts';
 import { Button, Code } from './basics.tsx';
 import { Dialog } from './dialog.tsx';
 
-export interface Samples {
+interface Samples {
   readonly curl: string;
   readonly typescript: string;
   /** Absent where no command does the same. */
   readonly cli: string | undefined;
 }
 
-interface RequestSample {
+export interface RequestSample {
   readonly method?: string;
   /** With its query. */
   readonly path: string;
@@ -22,7 +22,7 @@ interface RequestSample {
 }
 
 /** Samples never hold a key: they take it from a variable. */
-export function samplesOf({ method = 'GET', path, body, typescript, cli }: RequestSample): Samples {
+function samplesOf({ method = 'GET', path, body, typescript, cli }: RequestSample): Samples {
   const merge = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
   // An id may have an apostrophe, which would end the argument of the shell.
   const quoted = path.replaceAll("'", '%27');
@@ -49,10 +49,10 @@ export function samplesOf({ method = 'GET', path, body, typescript, cli }: Reque
 
 const forms = ['curl', 'typescript', 'cli'] as const;
 
-export function CopyAs({ samples }: { samples: () => Samples }) {
+export function CopyAs({ sample }: { sample: RequestSample }) {
   const [isOpen, setOpen] = useState(false);
   const [chosen, setForm] = useState<(typeof forms)[number]>('curl');
-  const shown = isOpen ? samples() : undefined;
+  const shown = isOpen ? samplesOf(sample) : undefined;
   const form = shown?.[chosen] === undefined ? 'curl' : chosen;
   return (
     <>

@@ -144,7 +144,10 @@ function useShortcuts(): void {
       isJumping = event.key === 'g';
       if (jump !== undefined) navigate(hrefOf(jump));
       else if (event.key === '?') areShortcutsShown.value = true;
-      else if (event.key === '/') {
+      else if (event.key === 'n' || event.key === 'p') {
+        const keys = `main button[aria-keyshortcuts="${event.key}"]`;
+        document.querySelector<HTMLButtonElement>(keys)?.click();
+      } else if (event.key === '/') {
         const search = document.querySelector<HTMLInputElement>('main input[type=search]');
         if (search) event.preventDefault();
         search?.focus();

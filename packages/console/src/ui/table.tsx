@@ -1,5 +1,7 @@
 /** Tables, whose first cell leads to more about the row. */
 import type { ComponentChildren } from 'preact';
+import { number } from '../core/format.ts';
+import type { Pages } from '../core/load.ts';
 import { t } from '../texts.ts';
 import { Button } from './basics.tsx';
 
@@ -18,11 +20,12 @@ interface TableProps<R> {
   readonly columns: readonly Column<R>[];
   readonly hrefOf?: (row: R) => string;
   readonly isLoading?: boolean;
-  readonly more?: { readonly hasMore: boolean; readonly onMore: () => void };
+  /** Of a list that goes on. */
+  readonly pages?: Omit<Pages<R>, 'items'>;
 }
 
 export function Table<R>(props: TableProps<R>) {
-  const { label, rows, keyOf, columns, hrefOf, isLoading, more } = props;
+  const { label, rows, keyOf, columns, hrefOf, isLoading, pages } = props;
   const classOf = ({ isMinor, isNumber }: Column<R>) =>
     [isMinor && 'minor', isNumber && 'number'].filter(Boolean).join(' ') || undefined;
   return (
@@ -57,13 +60,36 @@ export function Table<R>(props: TableProps<R>) {
           {isLoading && rows.length === 0 && <Waiting columns={columns.length} />}
         </tbody>
       </table>
-      {more?.hasMore && (
-        <div class="table-more">
-          <Button onClick={more.onMore} isBusy={isLoading}>
-            {t.more}
-          </Button>
-        </div>
-      )}
+      {pages && (pages.hasMore || pages.page > 1) && <PageTurner {...pages} shown={rows.length} />}
+    </div>
+  );
+}
+
+interface PageTurnerProps extends Omit<Pages<unknown>, 'items'> {
+  readonly shown: number;
+}
+
+function PageTurner({ page, before, total, hasMore, go, shown }: PageTurnerProps) {
+  const range = t.pages.range(number(before + 1), number(before + shown));
+  return (
+    <div class="page-turner">
+      <span class="muted" role="status">
+        {total === undefined ? range : t.pages.of(range, number(total))}
+      </span>
+      <Button
+        icon="left"
+        label={t.pages.previous}
+        keys="p"
+        disabled={page === 1}
+        onClick={() => go(page - 1)}
+      />
+      <Button
+        icon="right"
+        label={t.pages.next}
+        keys="n"
+        disabled={!hasMore}
+        onClick={() => go(page + 1)}
+      />
     </div>
   );
 }
