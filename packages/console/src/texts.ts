@@ -56,6 +56,7 @@ export const t = {
     label: 'Page, id or name',
     found: 'Found',
     nothing: 'Nothing has this id or name.',
+    looking: 'Looking …',
     page: 'Page',
     token: 'Token',
     application: 'Application',
@@ -415,6 +416,13 @@ export const t = {
       text: 'To find out who revealed a card, enter the id of its token and choose “revealed”.',
     },
   },
+  intact: {
+    since: 'Intact since',
+    until: 'verified up to',
+    going: 'Verification goes on …',
+    nothing: 'Nothing was signed yet, so nothing can be verified.',
+    broken: 'Something before that is not as it was written.',
+  },
   verify: {
     title: 'Verify the log',
     text:
@@ -626,6 +634,8 @@ export const t = {
     quotasLead:
       'The operator changes them with: npx strongroom tenant quota --tenant default --set ' +
       'NAME=VALUE',
+    /** The API sends booleans as text. */
+    booleans: { true: 'yes', false: 'no' },
     unlimited: 'no limit',
     used: (used: string) => `${used} used`,
     of: (used: string, limit: string) => `${used} of ${limit}`,
@@ -650,7 +660,10 @@ export const t = {
     tokens: 'Tokens',
     storage: 'Storage',
     signed: 'Log signed since',
+    intact: 'Log intact since',
     signedAt: (when: string) => `last ${when}`,
+    verifiedUntil: (when: string) => `verified up to ${when}`,
+    broken: 'altered before that',
     notSigned: 'not yet',
     key: 'Data key made',
     backup: 'Last backup',

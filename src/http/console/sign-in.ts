@@ -3,6 +3,7 @@ import { endConsoleSession } from '../../access/console-sessions.ts';
 import { useLink } from '../../access/people/links.ts';
 import { methodsOf, removeMethod, viewMethod } from '../../access/people/methods.ts';
 import { rolesOf } from '../../access/people/row.ts';
+import { nameOf } from '../../access/tenants/tenants.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { invalid, VaultError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
@@ -116,15 +117,22 @@ export function signInRoutes(tools: SigningIn): readonly ConsoleRoute[] {
 async function shownSession(tools: SigningIn, context: RequestContext): Promise<object> {
   const { store } = tools;
   const { tenant, session, person, secret } = await requireSession(tools, context);
-  const [methods, ...roles] = await Promise.all([
+  const [methods, row, ...roles] = await Promise.all([
     methodsOf(store, tenant, person.person_id),
+    store.get('tenants', { tenant_id: tenant.id }),
     ...rolesOf(person).map((application_id) =>
       store.get('applications', { tenant_id: tenant.id, application_id }),
     ),
   ]);
+  const proven = row && ifProven(tenant, 'tenants', row);
   return {
     person: { id: person.person_id, name: person.name },
-    tenant: { id: tenant.id, name: tenant.name, type: tenant.type },
+    tenant: {
+      id: tenant.id,
+      name: proven ? nameOf(proven) : tenant.name,
+      handle: tenant.name,
+      type: tenant.type,
+    },
     applications: roles
       .flatMap((row) => (row && ifProven(tenant, 'applications', row)) ?? [])
       .map(viewRole),

@@ -21,7 +21,13 @@ export interface Role {
 
 export interface Session {
   readonly person: { readonly id: string; readonly name: string };
-  readonly tenant: { readonly id: string; readonly name: string; readonly type: string };
+  readonly tenant: {
+    readonly id: string;
+    readonly name: string;
+    /** As the operator's commands know it. */
+    readonly handle: string;
+    readonly type: string;
+  };
   readonly applications: readonly Role[];
   readonly sign_in: 'link' | 'passkey' | 'oidc';
   /** What people call it, if the session began with it. */
@@ -117,6 +123,13 @@ export async function signOut(): Promise<void> {
   state.value = { kind: 'signed out' };
   // Whoever only left the vault would be signed in again by a click.
   if (response?.status === 200) location.assign((await response.json()).url);
+}
+
+/** The command as the operator writes it for this tenant. */
+export function forTenant(command: string): string {
+  const { handle = 'default' } = session.value?.tenant ?? {};
+  const name = /^[\w.-]+$/.test(handle) ? handle : `'${handle.replaceAll("'", "'\\''")}'`;
+  return command.replaceAll('--tenant default', `--tenant ${name}`);
 }
 
 /** The role that holds the permission; of several the first. */

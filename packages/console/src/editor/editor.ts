@@ -93,7 +93,9 @@ export function openEditor(options: EditorOptions): EditorView {
       autocompletion({ icons: false }),
       syntaxHighlighting(isDark ? darkStyle : lightStyle),
       keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-      EditorView.contentAttributes.of({ 'aria-label': label }),
+      // No part of a line is out of sight on a phone.
+      EditorView.lineWrapping,
+      EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
       EditorView.theme(theme, { dark: isDark }),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) onChange(update.state.doc.toString());

@@ -6,12 +6,13 @@ import { useState } from 'preact/hooks';
 import { fullTime } from '../core/format.ts';
 import { usePages } from '../core/load.ts';
 import { hrefOf, place, setFilter } from '../core/router.ts';
-import { vaultFor } from '../core/session.ts';
+import { forTenant, session, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Button, ErrorNote, Facts, Field, Id, Pick, Time, useAction } from '../ui/basics.tsx';
 import type { RequestSample } from '../ui/copy-as.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { Mark, whoOf } from '../ui/entries.tsx';
+import { Intact } from '../ui/intact.tsx';
 import { ListPage } from '../ui/page.tsx';
 import { tokenHref } from '../ui/palette.tsx';
 
@@ -65,7 +66,14 @@ export function LogPage() {
   );
   return (
     <ListPage
-      texts={t.log}
+      texts={{
+        ...t.log,
+        lead: (
+          <>
+            {t.log.lead} <Intact />
+          </>
+        ),
+      }}
       sample={sampleOf(filter)}
       pages={entries}
       actions={
@@ -100,8 +108,8 @@ export function LogPage() {
           {text('operation', t.log.filters.operation)}
           {text('actor_id', t.log.filters.actor_id)}
           {text('address', t.log.filters.address)}
-          {text('start_date', '2026-01-31')}
-          {text('end_date', '2026-02-28')}
+          {text('start_date', `${t.log.filters.start_date} 2026-01-31`)}
+          {text('end_date', `${t.log.filters.end_date} 2026-02-28`)}
           {key !== '{}' && (
             <a class="link" href={hrefOf('/log')}>
               {t.log.clear}
@@ -135,8 +143,9 @@ export function LogPage() {
 }
 
 function About({ entry: { entity_type, entity_id } }: { entry: LogEntry }) {
-  if (entity_type === 'token' && entity_id !== '*')
-    return <a href={tokenHref(entity_id)}>{entity_id}</a>;
+  // An entry about a list names the tenant.
+  const isOne = entity_id !== '*' && entity_id !== session.value?.tenant.id;
+  if (entity_type === 'token' && isOne) return <a href={tokenHref(entity_id)}>{entity_id}</a>;
   return <code>{entity_id.length > 24 ? entity_id.slice(0, 8) : entity_id}</code>;
 }
 
@@ -206,7 +215,7 @@ function Verify({ onClose }: { onClose: () => void }) {
         setReport(await verifyLog((await log?.text()) ?? '', { publicKeys, checkpoints }));
       }}
     >
-      <p>{t.verify.text}</p>
+      <p>{forTenant(t.verify.text)}</p>
       {file(t.verify.log, t.verify.logHint, setLog)}
       {file(t.verify.kept, t.verify.keptHint, setKept)}
       {report && (

@@ -8,6 +8,7 @@ import { may, session, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Button, ErrorNote, Section, Time } from '../ui/basics.tsx';
 import { EntryList } from '../ui/entries.tsx';
+import { foundHref, isBroken, useVerification } from '../ui/intact.tsx';
 import { Meter } from '../ui/meter.tsx';
 import { Page } from '../ui/page.tsx';
 import { Plot } from '../ui/plot.tsx';
@@ -64,12 +65,7 @@ export function OverviewPage() {
           href={hrefOf('/settings')}
           value={report?.storage && bytes(report.storage.stored_bytes)}
         />
-        <Stat
-          name={t.overview.signed}
-          href={hrefOf('/log')}
-          value={log && (log.signed_since ? <Time at={log.signed_since} /> : t.overview.notSigned)}
-          detail={log?.signed_at ? t.overview.signedAt(fromNow(log.signed_at)) : undefined}
-        />
+        <LogStat log={log} />
         <Stat
           name={t.overview.key}
           href={hrefOf('/keys')}
@@ -132,11 +128,39 @@ function PeriodTabs({ chosen }: { chosen: Period }) {
   );
 }
 
+/** Without the permission to read the log, nobody verifies it. */
+function LogStat({ log }: { log: ActivityReport['log'] | undefined }) {
+  const { data } = useVerification();
+  const at = (time: string | null | undefined) =>
+    time === undefined ? undefined : time === null ? t.overview.notSigned : <Time at={time} />;
+  if (!may('log:read')) {
+    const detail = log?.signed_at ? t.overview.signedAt(fromNow(log.signed_at)) : undefined;
+    return (
+      <Stat
+        name={t.overview.signed}
+        href={undefined}
+        value={at(log?.signed_since)}
+        detail={detail}
+      />
+    );
+  }
+  const until = data?.verified_until;
+  const verified = until ? t.overview.verifiedUntil(fromNow(until)) : undefined;
+  return (
+    <Stat
+      name={t.overview.intact}
+      href={data && isBroken(data) ? foundHref() : hrefOf('/log')}
+      value={at(data?.intact_since)}
+      detail={data && isBroken(data) ? <span class="text-bad">{t.overview.broken}</span> : verified}
+    />
+  );
+}
+
 interface StatProps {
   readonly name: string;
   readonly href: string | undefined;
   readonly value: preact.ComponentChildren;
-  readonly detail?: string | undefined;
+  readonly detail?: preact.ComponentChildren;
 }
 
 function Stat({ name, href, value, detail }: StatProps) {

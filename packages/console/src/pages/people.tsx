@@ -18,6 +18,7 @@ import {
   Button,
   Check,
   ErrorNote,
+  Id,
   Section,
   TextField,
   Time,
@@ -179,6 +180,7 @@ export function PersonPage({ id }: { id: string }) {
         cli: `npx strongroom person link --tenant default --person ${id}`,
       }}
       of={person}
+      lead={<Id id={id} />}
       actions={
         <>
           {may('person:update') && (

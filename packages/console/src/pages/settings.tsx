@@ -3,9 +3,9 @@ import type { Tenant, UsageReport } from '@strongroom/client';
 import { useDraft } from '../core/drafts.ts';
 import { bytes, duration, number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
-import { may, vaultFor } from '../core/session.ts';
+import { forTenant, may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
-import { Badge, Button, Facts, Id, Section, TextField, Time } from '../ui/basics.tsx';
+import { Badge, Button, Facts, Id, Section, Select, TextField, Time } from '../ui/basics.tsx';
 import { Meter } from '../ui/meter.tsx';
 import { Page } from '../ui/page.tsx';
 import { useSaving } from '../ui/saving.tsx';
@@ -46,7 +46,13 @@ async function total(list: CountedList): Promise<number> {
   return (value as { pagination: { total_items?: number } }).pagination.total_items ?? 0;
 }
 
-const durations = new Set(['cvc_retention', 'token_intent_retention', 'log_retention']);
+const durations = new Set([
+  'alert_backup_age',
+  'alert_export_lag',
+  'cvc_retention',
+  'token_intent_retention',
+  'log_retention',
+]);
 const sizes = new Set(['token_storage', 'public_application_storage', 'reactor_storage_limit']);
 /** The largest value stands for no limit. */
 const unlimited = 1_125_899_906_842_624;
@@ -84,7 +90,7 @@ export function SettingsPage() {
             />
           </Section>
           <Settings tenant={shown} onSaved={tenant.set} />
-          <Section title={t.settings.quotas} lead={t.settings.quotasLead}>
+          <Section title={t.settings.quotas} lead={forTenant(t.settings.quotasLead)}>
             <Facts
               rows={Object.entries(shown.quotas).map(([name, limit]) => {
                 const used = usage.data?.counts[name];
@@ -113,6 +119,12 @@ export function SettingsPage() {
       )}
     </Page>
   );
+}
+
+/** `proxy_destinations` as people write it. */
+function labelOf(name: string): string {
+  const words = name.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 interface SettingsProps {
@@ -164,14 +176,18 @@ function Settings({ tenant, onSaved }: SettingsProps) {
           value={name}
           onValue={(next) => draft.set({ name: next, settings })}
         />
-        {Object.entries(settings).map(([one, value]) => (
-          <TextField
-            key={one}
-            label={one}
-            value={value}
-            onValue={(next) => draft.set({ name, settings: { ...settings, [one]: next } })}
-          />
-        ))}
+        {Object.entries(settings).map(([one, value]) => {
+          const field = {
+            label: labelOf(one),
+            value,
+            onValue: (next: string) => draft.set({ name, settings: { ...settings, [one]: next } }),
+          };
+          return value in t.settings.booleans ? (
+            <Select key={one} {...field} options={Object.entries(t.settings.booleans)} />
+          ) : (
+            <TextField key={one} {...field} />
+          );
+        })}
         {saving.notice}
       </div>
     </Section>

@@ -3,7 +3,7 @@ import { ApiError, ConnectionError, NotAVaultError, StrongroomError } from '@str
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { fromNow, fullTime, shortId } from '../core/format.ts';
-import { MissingRoleError, state } from '../core/session.ts';
+import { forTenant, MissingRoleError, state } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Icon, type IconName } from './icons.tsx';
 import { notify } from './toasts.tsx';
@@ -287,10 +287,11 @@ export function Empty({ title, children, command, action }: EmptyProps) {
 }
 
 export function Code({ text }: { text: string }) {
+  const shown = forTenant(text);
   return (
     <div class="code-block">
-      <pre>{text}</pre>
-      <CopyButton text={text} />
+      <pre>{shown}</pre>
+      <CopyButton text={shown} />
     </div>
   );
 }

@@ -8,6 +8,12 @@ import { Button, Empty, ErrorNote } from './basics.tsx';
 import { CopyAs, type RequestSample } from './copy-as.tsx';
 import { type Column, Table } from './table.tsx';
 
+/** Of what has no `data`, the page shows itself that it waits. */
+interface Loading extends Pick<Loaded<unknown>, 'error' | 'reload'> {
+  readonly data?: unknown;
+  readonly isLoading?: boolean;
+}
+
 interface PageProps {
   readonly title: string;
   readonly lead?: ComponentChildren;
@@ -17,7 +23,7 @@ interface PageProps {
   readonly sample?: RequestSample;
   readonly actions?: ComponentChildren;
   /** What the page is about: a failure is said, with a way to try again. */
-  readonly of?: Pick<Loaded<unknown>, 'error' | 'reload'>;
+  readonly of?: Loading;
   readonly children: ComponentChildren;
 }
 
@@ -47,7 +53,19 @@ export function Page({ title, lead, back, badge, sample, actions, of, children }
         )}
       </header>
       {of && <ErrorNote error={of.error} onRetry={of.reload} />}
+      {of && 'data' in of && of.data === undefined && of.isLoading && <Bones />}
       {children}
+    </div>
+  );
+}
+
+/** The shape of a page while what it is about is read. */
+function Bones() {
+  return (
+    <div class="panel bones" aria-busy="true">
+      <span class="bone" />
+      <span class="bone" />
+      <span class="bone" />
     </div>
   );
 }
@@ -64,7 +82,7 @@ interface ListPageProps<R> {
   /** Title, lead, and what is said of an empty list. */
   readonly texts: {
     readonly title: string;
-    readonly lead: string;
+    readonly lead: ComponentChildren;
     readonly empty: { readonly title: string; readonly text: string; readonly command?: string };
   };
   readonly sample: RequestSample;

@@ -118,18 +118,21 @@ export function Palette() {
   const [text, setText] = useState('');
   const [found, setFound] = useState<readonly Found[]>([]);
   const [at, setAt] = useState(0);
+  const [isLooking, setLooking] = useState(false);
   useEffect(() => {
     setFound([]);
+    setLooking(false);
     if (text.trim().length < 2) return undefined;
     let isCurrent = true;
+    setLooking(true);
     const timer = setTimeout(() => {
-      for (const [permission, find] of finders) {
-        if (!may(permission)) continue;
-        find(text.trim()).then(
-          (more) => isCurrent && setFound((known) => [...known, ...more]),
-          () => undefined,
-        );
-      }
+      const looks = finders
+        .filter(([permission]) => may(permission))
+        .map(async ([, find]) => {
+          const more = await find(text.trim());
+          if (isCurrent) setFound((known) => [...known, ...more]);
+        });
+      void Promise.allSettled(looks).then(() => isCurrent && setLooking(false));
     }, waitMs);
     return () => {
       isCurrent = false;
@@ -192,7 +195,9 @@ export function Palette() {
             </div>
           ))}
         </div>
-        {all.length === 0 && <p class="muted padded">{t.palette.nothing}</p>}
+        {all.length === 0 && (
+          <p class="muted padded">{isLooking ? t.palette.looking : t.palette.nothing}</p>
+        )}
       </div>
     </Dialog>
   );

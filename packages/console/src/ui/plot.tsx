@@ -68,12 +68,13 @@ export function Plot({ label, summary, times, lines }: PlotProps) {
       scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max)] } },
       series: [
         {},
-        ...lines.map((line) => ({
+        ...lines.map(({ values, ...line }) => ({
           label: line.name,
           stroke: color(line.color),
           width: 2,
           fill: `color-mix(in srgb, ${color(line.color)} 12%, transparent)`,
-          points: { show: false },
+          // A line needs two.
+          points: { show: values.filter((value) => value !== null).length === 1, size: 6 },
           spanGaps: true,
         })),
       ],
