@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { engineBytesMax, logBytesMax } from '../src/reactors/sandbox/limits.ts';
 import { formatQuota, quotaRows, settingRows } from '../src/rules/settings.ts';
 import { constantIn } from './support/constants.ts';
 import { committedPaths, root } from './support/source.ts';
@@ -97,6 +98,23 @@ const facts: readonly Fact[] = [
     said: /body of a proxy call with expressions \| (\d+) MiB/g,
     value:
       constantIn('src/expressions/request-parts/forms.ts', 'bodyWithExpressionsBytesMax') / mib,
+  },
+  {
+    said: /A body with expressions has at most (\d+) MiB/g,
+    value:
+      constantIn('src/expressions/request-parts/forms.ts', 'bodyWithExpressionsBytesMax') / mib,
+  },
+  {
+    said: /transforms read must be UTF-8 text of at most (\d+) MiB/g,
+    value: constantIn('src/proxies/calls/response-body.ts', 'transformedBytesMax') / mib,
+  },
+  {
+    said: /is stored, sealed, for 24 hours: (\d+) KiB of a call/g,
+    value: logBytesMax / 1024,
+  },
+  {
+    said: /WebAssembly engine with (\d+) MiB of memory/g,
+    value: engineBytesMax / mib,
   },
   {
     said: /bytes of a body, or of a bulk line \| (\d+) MiB/g,
