@@ -42,7 +42,7 @@ export interface CopySource {
 export async function holdStill(address: DatabaseAddress): Promise<CopySource> {
   if ('databaseUrl' in address) {
     const database = await openPostgresCopy(address.databaseUrl);
-    return held(database, () => requireNoServer(database));
+    return held(database, (isDistributed) => requireNoServer(database, isDistributed));
   }
   const file = fileOf(address.dataDir);
   const lock = lockDirectory(address.dataDir, () => {
@@ -91,15 +91,16 @@ async function held(
 }
 
 /** Each server takes the lock of migrations when it starts, so none starts while this holds it. */
-async function requireNoServer(database: PostgresCopy): Promise<void> {
+async function requireNoServer(database: PostgresCopy, isDistributed: boolean): Promise<void> {
   const isHeld = await takeLock(database, migrationLock);
   const [found] = await database.ask(
     `select count(*)::int as connected from pg_stat_activity
       where datname = current_database() and application_name = '${serverName}'`,
   );
   if (isHeld && found?.['connected'] === 0) return;
+  const otherwise = isDistributed ? '' : ', or copy with --live while they run';
   throw new RestoreError(
-    'A server is connected to the database. Stop all servers first, or copy with --live while they run.',
+    `A server is connected to the database. Stop all servers first${otherwise}.`,
   );
 }
 
@@ -121,7 +122,7 @@ export async function takeServed(
     return held(database, async (isDistributed) => {
       if (!(await takeLock(database, copyLock))) throw new RestoreError(anotherCopy);
       if (!isDistributed) return;
-      if (isStopped) return requireNoServer(database);
+      if (isStopped) return requireNoServer(database, isDistributed);
       throw new RestoreError(
         'The tables are distributed over several servers, so that no copy can follow their changes. Stop the ' +
           'servers of the vault, and copy it without --live.',
