@@ -5,7 +5,7 @@ import { invalid } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import { openCursor, sealCursor } from '../keys/cursor.ts';
 import type { ProvenTable } from '../store/row-states.ts';
-import type { Query, Store } from '../store/store.ts';
+import type { Query, ScanPayer, Store } from '../store/store.ts';
 import { type Unproven, unverifiedColumns } from '../store/stored-row.ts';
 import { nameOf } from './bound-row.ts';
 import type { Keys } from './proven-row.ts';
@@ -64,7 +64,8 @@ interface RowsOfPage<T extends ListedTable> {
 const sizeDefault = 20;
 
 /**
- * How to read a page of a list. Where the filter names no valid id, nothing is read.
+ * How to read a page of a list. A list takes the time that its rows take to be counted and sorted, so it waits for its
+ * turn as a scan. Where the filter names no valid id, nothing is read.
  * @throws VaultError `validation_failed` for an invalid cursor.
  */
 export function offsetPage<
@@ -75,18 +76,18 @@ export function offsetPage<
   list: OffsetList<T, Id, Filter>,
   { keyring }: Keys,
   { filter, query }: { readonly filter: Filter; readonly query: PageQuery },
-): (store: Store) => Promise<RowsOfPage<T>> {
+): (store: Pick<Store, 'scan'>, payer: ScanPayer) => Promise<RowsOfPage<T>> {
   const { route } = list;
   const key = keyring.secret('cursor');
   const { page = 1, size = sizeDefault, start } = query;
   const after = positionOfCursor<NewestFirst<Id>>(key, route, start);
-  return async (store) => {
+  return async (store, payer) => {
     const isEmpty = filter.ids?.length === 0;
-    const [counted] = isEmpty ? [] : await store.select(list.count(filter));
+    const [counted] = isEmpty ? [] : await store.scan(list.count(filter), payer);
     // One row more than the page holds, which says whether another page follows.
     const bounds = { limit: size + 1, after, skip: (page - 1) * size };
     const query = list.page({ ...filter, ...bounds }) as Query<Unproven<ListedTable>>;
-    const found = (isEmpty ? [] : await store.select(query)) as Unproven<T>[];
+    const found = (isEmpty ? [] : await store.scan(query, payer)) as Unproven<T>[];
     const rows = found.slice(0, size);
     const last = found.length > size ? rows.at(-1) : undefined;
     const next = last && sealCursor(key, route, positionOf(list.table, last));

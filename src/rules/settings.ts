@@ -72,6 +72,13 @@ export const quotaRows = {
     unit: 'duration',
     meaning: 'how long a token intent is stored',
   },
+  application_limit: {
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+    unit: 'count',
+    meaning: 'applications of the tenant',
+  },
   proxy_limit: {
     default: 500,
     min: 0,
@@ -254,6 +261,7 @@ export function quotasOf(stored: string): Quotas {
 /** The limits of a tenant, by the quota that sets each of them. */
 /** What each of these limits, as texts name it. */
 export const limited = {
+  application_limit: 'applications',
   proxy_limit: 'proxies',
   reactor_limit: 'reactors',
   webhook_limit: 'webhooks',

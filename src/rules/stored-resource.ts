@@ -21,7 +21,7 @@ import type { Query, Store } from '../store/store.ts';
 import type { RowFromStore, Unproven } from '../store/stored-row.ts';
 import type { Key, Row } from '../store/tables.ts';
 import { nameOf } from './bound-row.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, payerOf } from './caller.ts';
 import { tagOf } from './entity-tag.ts';
 import { alteredEntries, entryOf } from './log-entries.ts';
 import { offsetPage, type PageBounds, type PageQuery } from './offset-page.ts';
@@ -273,7 +273,7 @@ export function list<T extends 'proxies' | 'reactors', Id extends ProxyId | Reac
   const filter = { tenant: tenant.id, ids, name: query.name };
   const readPage = offsetPage({ ...resource, route: `GET ${path}` }, tenant, { filter, query });
   return async () => {
-    const { rows, pagination } = await readPage(store);
+    const { rows, pagination } = await readPage(store, payerOf(caller));
     const { data, entries } = await listed(resource, caller, {
       table,
       found: rows as readonly RowFromStore<T>[],

@@ -159,6 +159,21 @@ onBothEngines('POST /applications', (engine) => {
     assert.equal(JSON.stringify(tenant.vault.logged).includes(marker), false);
   });
 
+  test('422: a tenant has as many applications as its quota says', async () => {
+    const tenant = await tenants();
+    const limit = (await tenant.rows('applications')).length + 1;
+    await tenant.setQuotas({ application_limit: limit });
+    const { body } = await create(tenant, request);
+    const refused = await create(tenant, request);
+    assert.equal(refused.status, 422);
+    assert.match(refused.body.detail, new RegExp(`${limit} applications .*application_limit`));
+    const removed = await tenant.send('DELETE', `/applications/${body.id}`, {
+      key: tenant.managementKey,
+    });
+    assert.equal(removed.status, 204);
+    assert.equal((await create(tenant, request)).status, 201);
+  });
+
   test('403: without application:create; logged as denied, nothing is stored', async () => {
     const tenant = await tenants();
     const key = await tenant.application({ type: 'management', permissions: ['log:read'] });

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, payerOf } from '../../rules/caller.ts';
 import { type EgressPolicy, parsePolicies, type WirePolicy } from '../../rules/egress-policies.ts';
 import { tagOf } from '../../rules/entity-tag.ts';
 import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
@@ -12,6 +12,7 @@ import { parseOrigins } from '../../rules/page-origins.ts';
 import type { ApplicationKind } from '../../rules/permissions.ts';
 import type { Access } from '../../rules/policy.ts';
 import { proven, provenRows } from '../../rules/proven-row.ts';
+import { requireRoom } from '../../rules/settings.ts';
 import {
   type CreatedResource,
   type ListTools,
@@ -96,6 +97,13 @@ export function applicationResource({
         egress: parsePolicies(egress, kind),
       };
     },
+
+    requireRoom: async ({ id: tenant, quotas }) =>
+      requireRoom(
+        quotas,
+        'application_limit',
+        await store.select(applicationCount({ tenant, ids: undefined, kinds: undefined })),
+      ),
 
     async show({ tenant }, row) {
       return viewApplication(row, await provenKeysOf(store, tenant, [row]));
@@ -209,7 +217,7 @@ export function listApplications(
   const filter = { tenant: tenant.id, ids, kinds: query.type };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
-    const { rows: found, pagination } = await readPage(store);
+    const { rows: found, pagination } = await readPage(store, payerOf(caller));
     const onPage = found.map(({ application_id }) => application_id);
     const keys = await keysOf(store, tenant.id, onPage);
     const { rows: proven, altered } = provenRows(tenant, 'api_keys', keys);

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatTimestamp } from '../../base/dates.ts';
 import { VaultError } from '../../base/errors.ts';
 import { parseUuid, type SessionId } from '../../base/ids.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, payerOf } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
 import type { Decide } from '../../rules/operation.ts';
@@ -40,7 +40,7 @@ export function listSessions(tools: SessionListing, caller: Caller, query: PageQ
   const filter = { tenant: tenant.id, now: clock.now() };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
-    const { rows: found, pagination } = await readPage(store);
+    const { rows: found, pagination } = await readPage(store, payerOf(caller));
     const rows = { table: 'sessions', found, show: viewSession } as const;
     const { data, entries } = await listed(tools, caller, rows);
     return { change: { entries }, reply: { status: 200, body: { pagination, data } } };

@@ -1,11 +1,11 @@
 /** What needs attention of a tenant's keys, of those of its applications, and of its quotas. */
-import { type Clock, day, minute } from '../../base/clock.ts';
+import { type Clock, day, minute, parseInstant } from '../../base/clock.ts';
 import { provenRows } from '../../rules/proven-row.ts';
 import { limited, type QuotaName } from '../../rules/settings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { ProblemCheck, TenantProblem } from '../../rules/tenant-problems.ts';
 import { webhookCount } from '../../store/event-queries/webhooks.ts';
-import { applicationKeys } from '../../store/queries/applications.ts';
+import { applicationCount, unusedKeysBefore } from '../../store/queries/applications.ts';
 import { rotationsOf } from '../../store/queries/key-rotations.ts';
 import { proxyCount } from '../../store/queries/proxies.ts';
 import { reactorCount } from '../../store/queries/reactors.ts';
@@ -74,21 +74,23 @@ export const stuckRotations: ProblemCheck<ProblemReading> = {
 };
 
 const unusedDays = 90;
+/** Who sees so many deletes some of them first. */
+const unusedMax = 100;
 
 export const unusedKeys: ProblemCheck<ProblemReading> = {
   permission: 'application:read',
   find: async ({ store }, tenant, now) => {
-    const rows = await store.select(applicationKeys(tenant.id));
-    return provenRows(tenant, 'api_keys', rows)
-      .rows.filter((row) => (row.last_used_at ?? row.created_at) < now - unusedDays * day)
-      .map(({ key_id, application_id }) => ({
-        kind: 'unused_key',
-        severity: 'warning',
-        message: `The key ${key_id} was not used for ${unusedDays} days.`,
-        advice: 'Delete it if nobody needs it.',
-        entity_type: 'application',
-        entity_id: application_id,
-      }));
+    const before = parseInstant(now - unusedDays * day);
+    const query = unusedKeysBefore(tenant.id, before, unusedMax);
+    const rows = await store.scan(query, { tenant: tenant.id, name: 'problems' });
+    return provenRows(tenant, 'api_keys', rows).rows.map(({ key_id, application_id }) => ({
+      kind: 'unused_key',
+      severity: 'warning',
+      message: `The key ${key_id} was not used for ${unusedDays} days.`,
+      advice: 'Delete it if nobody needs it.',
+      entity_type: 'application',
+      entity_id: application_id,
+    }));
   },
 };
 
@@ -98,12 +100,14 @@ const nearlyFull = 0.8;
 export const nearQuotas: ProblemCheck<ProblemReading> = {
   permission: 'tenant:read',
   find: async ({ store }, tenant) => {
-    const all = { tenant: tenant.id, ids: undefined, name: undefined };
+    const all = { tenant: tenant.id, ids: undefined, name: undefined, kinds: undefined };
+    const [applications] = await store.select(applicationCount(all));
     const [proxies] = await store.select(proxyCount(all));
     const [reactors] = await store.select(reactorCount(all));
     const [webhooks] = await store.select(webhookCount(tenant.id));
     const stored = await store.select(storedBytesOf(tenant.id));
     const used: Partial<Record<QuotaName, number>> = {
+      application_limit: applications?.count ?? 0,
       proxy_limit: proxies?.count ?? 0,
       reactor_limit: reactors?.count ?? 0,
       webhook_limit: webhooks?.count ?? 0,

@@ -5,12 +5,13 @@ import { formatTimestamp } from '../../base/dates.ts';
 import { invalid, VaultError } from '../../base/errors.ts';
 import { parseUuid, type ReactorRunId } from '../../base/ids.ts';
 import { openCursor, sealCursor } from '../../keys/cursor.ts';
-import type { Caller } from '../../rules/caller.ts';
+import { type Caller, payerOf } from '../../rules/caller.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { openerFor, openerOf } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { rowOf } from '../../rules/stored-resource.ts';
 import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
+import type { Query } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import type { ReactorReading } from '../resource.ts';
 import { errorOfProblem, openRun } from './run-row.ts';
@@ -124,7 +125,8 @@ function readKept(
     const now = clock.now();
     const position = after as unknown as RunPosition | undefined;
     const page = { tenant: tenant.id, reactor, now, after: position, kept };
-    const { shown, hasMore } = await pageOf(store, page, size);
+    const read = (query: Query<Row<'reactor_runs'>>) => store.scan(query, payerOf(caller));
+    const { shown, hasMore } = await pageOf(read, page, size);
     const last = shown.at(-1);
     const next = hasMore && last && sealCursor(cursorKey, route, positionOf(last));
     const fact = { entity: 'reactor', id: reactor, operation } as const;
@@ -152,7 +154,7 @@ interface PageOfRuns {
 }
 
 async function pageOf(
-  store: ReactorReading['store'],
+  read: (query: Query<Row<'reactor_runs'>>) => Promise<Row<'reactor_runs'>[]>,
   page: Omit<RunPage, 'limit'>,
   size: number,
 ): Promise<PageOfRuns> {
@@ -161,7 +163,7 @@ async function pageOf(
   let bytes = 0;
   while (size > 0) {
     const limit = Math.min(rowsAtOnce, size + 1 - shown.length);
-    const rows = await store.select(runPage({ ...page, after, limit }));
+    const rows = await read(runPage({ ...page, after, limit }));
     for (const row of rows) {
       bytes += row.body.length;
       const isFull = shown.length === size || (shown.length > 0 && bytes > pageBytesMax);

@@ -27,6 +27,7 @@ import { activity } from './0019-activity.ts';
 import { logIndex } from './0020-log-index.ts';
 import { chargedEvents } from './0021-charged-events.ts';
 import { egressPolicies } from './0022-egress-policies.ts';
+import { listedRows } from './0023-listed-rows.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -63,6 +64,7 @@ export const released: readonly Migration[] = [
   { statements: logIndex, oldestServer: 1 },
   { statements: chargedEvents, oldestServer: 1 },
   { statements: egressPolicies, oldestServer: 1 },
+  { statements: listedRows, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

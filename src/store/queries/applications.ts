@@ -85,6 +85,22 @@ export function applicationKeys(
   };
 }
 
+/** Some keys of applications that were neither used nor made since. Reads all keys of the tenant. */
+export function unusedKeysBefore(
+  tenant: TenantId,
+  before: Instant,
+  limit: number,
+): Query<Unproven<'api_keys'>> {
+  return (db) =>
+    db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('tenant_id', '=', tenant)
+      .where('session_id', 'is', null)
+      .where((eb) => eb(eb.fn.coalesce('last_used_at', 'created_at'), '<', before))
+      .limit(limit);
+}
+
 /**
  * Keys of an application as far as a removal has to know them, oldest first. Without those of which not even that
  * can be read: the vault cannot have written them.

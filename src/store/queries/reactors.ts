@@ -83,6 +83,8 @@ export interface RunPage {
 /** What is kept for longer is no call. */
 const callKeptMsMax = 30 * day;
 const keptMs = sql<number>`expires_at - created_at`;
+/** Written out, as the index of versions has it. */
+const callMsMax = sql.lit(callKeptMsMax);
 
 export function runPage({
   tenant,
@@ -99,8 +101,9 @@ export function runPage({
       .where('tenant_id', '=', tenant)
       .where('reactor_id', '=', reactor)
       .where('due_at', 'is', null)
-      .where('expires_at', '>', now)
-      .where(keptMs, kept === 'calls' ? '<=' : '>', callKeptMsMax)
+      // Not as a range of the index by expiry, behind which all of them would have to be sorted.
+      .where(sql<number>`expires_at - ${now}`, '>', 0)
+      .where(keptMs, kept === 'calls' ? '<=' : '>', callMsMax)
       .orderBy('created_at', 'desc')
       .orderBy('run_id', 'desc')
       .limit(limit);

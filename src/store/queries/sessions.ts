@@ -1,5 +1,5 @@
 /** Queries about sessions. */
-import { type ExpressionBuilder, sql } from 'kysely';
+import type { ExpressionBuilder } from 'kysely';
 import type { Instant } from '../../base/clock.ts';
 import type { KeyId, SessionId, TenantId } from '../../base/ids.ts';
 import { isSafe, readableColumns } from '../safe-integers.ts';
@@ -74,32 +74,19 @@ export function liveSessionPage({
 
 type Sessions = ExpressionBuilder<DatabaseSchema, 'sessions'>;
 
+/** A key that an application of the tenant does not have any more has no row; those of sessions open none. */
 function isLive(eb: Sessions, { tenant, now }: LiveSessions) {
-  const namesKey = (application: 'application_id' | 'authorized_by', key: SessionKey) =>
-    eb.exists(
-      eb
-        .selectFrom('applications')
-        .select('applications.application_id')
-        .where('applications.tenant_id', '=', tenant)
-        .whereRef('applications.application_id', '=', `sessions.${application}`)
-        // The list is JSON of UUIDs, which hold no wildcard.
-        .where(
-          'applications.key_ids',
-          'like',
-          sql<string>`'%"' || ${eb.ref(`sessions.${key}`)} || '"%'`,
-        ),
-    );
+  const keys = eb
+    .selectFrom('api_keys')
+    .select('api_keys.key_id')
+    .where('api_keys.tenant_id', '=', tenant)
+    .where('api_keys.session_id', 'is', null);
   return eb.and([
     eb('sessions.expires_at', '>', now),
-    namesKey('application_id', 'created_by_key'),
-    eb.or([
-      eb('sessions.authorized_by', 'is', null),
-      namesKey('authorized_by', 'authorized_by_key'),
-    ]),
+    eb('sessions.created_by_key', 'in', keys),
+    eb.or([eb('sessions.authorized_by', 'is', null), eb('sessions.authorized_by_key', 'in', keys)]),
   ]);
 }
-
-type SessionKey = 'created_by_key' | 'authorized_by_key';
 
 /** The tenants that have sessions, also ended ones. */
 export const tenantsWithSessions: Query<Pick<Row<'sessions'>, 'tenant_id'>> = (db) =>

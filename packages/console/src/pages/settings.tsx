@@ -19,8 +19,11 @@ interface Usage {
 export async function readUsage(): Promise<Usage> {
   const count = async (permission: string, read: () => Promise<number>) =>
     may(permission) ? read() : undefined;
-  const [report, proxies, reactors, webhooks] = await Promise.all([
+  const [report, applications, proxies, reactors, webhooks] = await Promise.all([
     may('report:read') ? vaultFor('report:read').tenant.usage() : undefined,
+    count('application:read', () =>
+      total(vaultFor('application:read').applications.list({ size: 1 })),
+    ),
     count('proxy:read', () => total(vaultFor('proxy:read').proxies.list({ size: 1 }))),
     count('reactor:read', () => total(vaultFor('reactor:read').reactors.list({ size: 1 }))),
     count(
@@ -29,6 +32,7 @@ export async function readUsage(): Promise<Usage> {
     ),
   ]);
   const counts = {
+    ...(applications !== undefined && { application_limit: applications }),
     ...(proxies !== undefined && { proxy_limit: proxies }),
     ...(reactors !== undefined && { reactor_limit: reactors }),
     ...(webhooks !== undefined && { webhook_limit: webhooks }),
