@@ -195,14 +195,18 @@ function isRejected(result: PromiseSettledResult<void>): result is PromiseReject
 
 /** True for a change that records only refusals. */
 function isRefusal({ insert, replace, remove, entries }: Change): boolean {
-  if (insert ?? replace ?? remove) return false;
-  return entries.every(({ result }) => result !== 'success');
+  return !(insert ?? replace ?? remove) && entries.every(isCounted);
+}
+
+/** A refusal that tells something of a value is an entry of its own: each of them counts against a budget. */
+function isCounted({ result, disclosure }: LogEntry): boolean {
+  return result !== 'success' && disclosure === null;
 }
 
 /** Lines of one body that are refused for one reason become one entry, even if other lines are accepted. */
 function withoutRepeats(change: Change): Change {
   const { entries } = change;
-  if (entries.length === 1 || entries.every(({ result }) => result === 'success')) return change;
+  if (entries.length === 1 || !entries.some(isCounted)) return change;
   const counted = tally(entries).map(({ entry, times }) => counting(entry, times));
   return { ...change, entries: counted as unknown as Change['entries'] };
 }
@@ -217,7 +221,7 @@ function tally(entries: Change['entries']): RefusalTally[] {
   if (entries.length === 1) return [{ entry: entries[0], times: 1 }];
   const tallies = new Map<string | number, RefusalTally>();
   for (const [at, entry] of entries.entries()) {
-    const key = entry.result === 'success' ? at : `${callerOf(entry)} ${reasonOf(entry)}`;
+    const key = isCounted(entry) ? `${callerOf(entry)} ${reasonOf(entry)}` : at;
     tallies.set(key, { entry, times: (tallies.get(key)?.times ?? 0) + 1 });
   }
   return [...tallies.values()];

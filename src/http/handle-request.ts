@@ -4,7 +4,7 @@ import { type Clock, second } from '../base/clock.ts';
 import { invalid, VaultError } from '../base/errors.ts';
 import { createKeyedMutex } from '../base/keyed-mutex.ts';
 import { ifMatching } from '../rules/entity-tag.ts';
-import { type Performing, perform, type ReplySlot } from '../rules/operation.ts';
+import { type Decide, type Performing, perform, type ReplySlot } from '../rules/operation.ts';
 import type { Reply } from '../rules/reply.ts';
 import type { Store } from '../store/store.ts';
 import { unverifiedColumns } from '../store/stored-row.ts';
@@ -116,8 +116,13 @@ export function createHandling(options: HandlingOptions): (route: Route) => Hand
     const input = { caller, params, query, body } as never;
     const performing = performingOf(route, context);
     const condition = parseIfMatch(context.headers['if-match']);
-    const run: RunOperation = (slot) =>
-      perform(performing, ifMatching(route.handle(input), condition), slot);
+    const handle = (): Decide => {
+      const decide = route.handle(input);
+      return 'route' in performing
+        ? ifMatching(decide, { ...performing, route, condition })
+        : decide;
+    };
+    const run: RunOperation = (slot) => perform(performing, handle(), slot);
     const order = route.serialKey?.(input);
     return order === undefined ? run : (slot) => inOrder(order, () => run(slot));
   }

@@ -3,9 +3,14 @@
  * where the resource has another state. A change removes or replaces the row in the version that was read, so no other
  * change can come between the comparison and the commit.
  */
+import type { Clock } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
+import type { LogEntry } from '../store/log-chain/entries.ts';
 import { authenticatorOf, type ExplainedName } from '../store/row-states.ts';
 import type { AnyRow } from '../store/tables.ts';
+import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
+import type { Caller } from './caller.ts';
+import { failureOf } from './log-entries.ts';
 import type { Decide } from './operation.ts';
 
 /** The tags of `If-Match`, in quotes; `*` for any state. */
@@ -22,21 +27,52 @@ export function tagOf(table: ExplainedName, row: object): string {
   return `"${authenticatorOf(table, row as AnyRow).slice(-tagLength)}"`;
 }
 
+export interface ConditionalRequest {
+  readonly actor: Caller;
+  readonly clock: Clock;
+  /** Which one thing it is about has a tag, or none. */
+  readonly route: AttemptedRoute & { readonly tagged?: true };
+  readonly condition: IfMatch | undefined;
+}
+
 /**
- * The decision under the condition. What has no tag matches `*` alone. A request that is refused anyway has that
- * refusal.
- * @throws VaultError from the decision `precondition_failed`.
+ * The decision under the condition. What has no tag matches `*` alone, and nothing is decided about it. A request that
+ * is refused anyway has that refusal. Where the tag differs, the log has what was attempted, as for any other refusal:
+ * or whoever may not read could find out silently what exists.
  */
-export function ifMatching(decide: Decide, condition: IfMatch | undefined): Decide {
+export function ifMatching(
+  decide: Decide,
+  { actor, clock, route, condition }: ConditionalRequest,
+): Decide {
   if (condition === undefined || condition === '*') return decide;
+  const refusal = new VaultError('precondition_failed', {
+    public:
+      'The resource has another state than If-Match names; read it again. Weak tags never match.',
+  });
+  if (route.tagged !== true || route.method === 'POST') {
+    const entry = () => failureOf(actor, clock.now(), attemptOf(route));
+    return async () => ({ change: { entries: [entry()] }, refusal });
+  }
   return async (conflict) => {
     const effect = await decide(conflict);
     if ('refusal' in effect) return effect;
     const before = 'before' in effect ? effect.before?.() : undefined;
     if (before !== undefined && condition.has(before)) return effect;
-    throw new VaultError('precondition_failed', {
-      public:
-        'The resource has another state than If-Match names; read it again. Weak tags never match.',
-    });
+    // The first is about what was decided; others about what would have gone with it.
+    const [first] = effect.change?.entries ?? [];
+    const entry = first
+      ? failedInstead(actor, first)
+      : failureOf(actor, clock.now(), attemptOf(route));
+    return { change: { entries: [entry] }, refusal };
   };
+}
+
+function failedInstead(
+  actor: Caller,
+  { entity_type: entity, entity_id: id, operation, container, created_at, disclosure }: LogEntry,
+): LogEntry {
+  const at = container === null ? {} : { container };
+  const failed = failureOf(actor, created_at, { entity, id, operation, ...at });
+  // Of an update, expressions of the caller's own were evaluated, and none of them failed.
+  return operation === 'update' ? { ...failed, disclosure } : failed;
 }

@@ -87,6 +87,8 @@ export interface AttemptedOperation {
   readonly id: string;
   readonly operation: string;
   readonly container?: string | undefined;
+  /** What the caller could find out by the failure. */
+  readonly disclosure?: Disclosure | undefined;
 }
 
 /** The entry of a refused operation. */
@@ -125,7 +127,7 @@ function attemptEntry(
   at: Instant,
   attempted: AttemptedOperation & { readonly result: 'denied' | 'failed' },
 ): LogEntry {
-  const { entity, id, operation, container = null, result } = attempted;
+  const { entity, id, operation, container = null, disclosure, result } = attempted;
   const name = (displayNames as Readonly<Record<string, string>>)[entity] ?? entity;
   return {
     ...actorOf(caller),
@@ -135,7 +137,7 @@ function attemptEntry(
     operation,
     message: messageOf(caller, `${name} ${operation} ${result}`),
     result,
-    disclosure: null,
+    disclosure: disclosure ? codeOf(disclosure) : null,
     container,
   };
 }

@@ -3,35 +3,49 @@ import assert from 'node:assert/strict';
 import { type OpenedBinding, type OpeningGrant, openingGrant } from '../keys/envelope.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 
+/** A value that a caller opened. */
+export interface OpenedForCaller extends OpenedBinding {
+  /**
+   * Whether its request finds something out about the value whatever comes of it, because expressions of the caller's
+   * own are evaluated over it: whether one of them fails is a fact about the value.
+   */
+  readonly isTested?: true;
+}
+
 /** The values that a caller opened in a decision and that no change covers yet. */
 export class Openings {
-  #opened: OpenedBinding[] | undefined;
+  #opened: OpenedForCaller[] | undefined;
 
   /** Only for `openings.ts`. */
   get asGrant(): OpeningGrant {
     return openingGrant(this);
   }
 
+  /** The same for what the request tests. */
+  get asTest(): OpeningGrant {
+    return openingGrant({ opened: ({ id, field }) => this.opened({ id, field, isTested: true }) });
+  }
+
   /** Called for each opened value. */
-  opened(what: OpenedBinding): void {
+  opened(what: OpenedForCaller): void {
     if (this.#opened) this.#opened.push(what);
     else this.#opened = [what];
   }
 
   /** All opened values that were not taken. */
-  get known(): readonly OpenedBinding[] {
+  get known(): readonly OpenedForCaller[] {
     return this.#opened ?? nothing;
   }
 
   /** Returns the opened values that no entry covers, and forgets all of them. */
-  take(entries: readonly LogEntry[]): readonly OpenedBinding[] {
+  take(entries: readonly LogEntry[]): readonly OpenedForCaller[] {
     const unspoken = this.unspoken(entries);
     this.#opened = undefined;
     return unspoken;
   }
 
   /** The same without forgetting them. */
-  unspoken(entries: readonly LogEntry[]): readonly OpenedBinding[] {
+  unspoken(entries: readonly LogEntry[]): readonly OpenedForCaller[] {
     const opened = this.#opened;
     if (opened === undefined) return nothing;
     const [first, second] = entries;
@@ -49,7 +63,7 @@ export class Openings {
   }
 }
 
-const nothing: readonly OpenedBinding[] = [];
+const nothing: readonly OpenedForCaller[] = [];
 
 function speaksOf({ entity_type, entity_id }: LogEntry, { field, id }: OpenedBinding): boolean {
   const { entity, byId } = accountOf(field);

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import type { Instant } from '../base/clock.ts';
 import type { Random } from '../base/random.ts';
 import { type OpeningGrant, openingGrant } from '../keys/envelope.ts';
+import { type Disclosure, throughWords } from '../store/log-chain/disclosure.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Caller } from './caller.ts';
 import { failureOf } from './log-entries.ts';
@@ -58,14 +59,23 @@ export interface Resealer extends Opener {
  */
 export type OpeningBasis = Grant | Permission | 'own response';
 
-/** The opener of a caller, whose change has to account for each value. */
-export function openerFor(caller: Caller, basis: OpeningBasis): Opener {
+/**
+ * The opener of a caller, whose change has to account for each value.
+ *
+ * @param isTested see `OpenedForCaller`. What a caller may see whole is always tested, unless the caller says no.
+ */
+export function openerFor(
+  caller: Caller,
+  basis: OpeningBasis,
+  isTested = typeof basis !== 'string' && basis.transform === 'reveal',
+): Opener {
   assert(
     typeof basis !== 'string' || basis === 'own response' || holds(caller.policy, basis),
     'the caller holds the permission by which something is opened for it',
   );
   const { id, keyring } = caller.tenant;
-  return { id, keyring, grant: caller.openings.asGrant };
+  const { openings } = caller;
+  return { id, keyring, grant: isTested ? openings.asTest : openings.asGrant };
 }
 
 /** Opens for the vault itself. */
@@ -86,17 +96,26 @@ export function requireAccounted(caller: Caller, entries: readonly LogEntry[]): 
   assert(first === undefined, `an opened ${first?.field} has its entry in the change`);
 }
 
-/** Log entries for opened values that the caller does not receive, because the request failed or was refused. */
+/**
+ * Log entries for opened values that the caller does not receive, because the request failed or was refused. One that
+ * the request has tested counts as revealed: a caller could find it out by requests that fail.
+ */
 export function abandonedOpenings(
   caller: Caller,
   entries: readonly LogEntry[],
   { at, operation }: { readonly at: Instant; readonly operation: string },
 ): readonly LogEntry[] {
   const named = new Map<string, LogEntry>();
-  for (const { field, id: opened } of caller.openings.unspoken(entries)) {
+  for (const { field, id: opened, isTested } of caller.openings.unspoken(entries)) {
     const { entity, byId } = accountOf(field);
     const id = byId ? opened : '*';
-    named.set(`${entity} ${id}`, failureOf(caller, at, { entity, id, operation }));
+    const disclosure = isTested && byId ? testedThrough(operation) : undefined;
+    const entry = failureOf(caller, at, { entity, id, operation, disclosure });
+    named.set(`${entity} ${id}`, entry);
   }
   return [...named.values()];
+}
+
+function testedThrough(operation: string): Disclosure {
+  return { shown: 'revealed', through: throughWords.find((one) => one === operation) ?? 'get' };
 }

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { setTimeout as timeout } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { VaultError } from '../base/errors.ts';
-import type { OpenedBinding } from '../keys/envelope.ts';
 import type { Change, CommitOutcome, Precondition } from '../store/change.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
@@ -11,6 +10,7 @@ import type { Row } from '../store/tables.ts';
 import { type AttemptedRoute, attemptOf } from './attempted-route.ts';
 import type { Caller, Operator } from './caller.ts';
 import { alteredEntry, detailed, failureOf } from './log-entries.ts';
+import type { OpenedForCaller } from './opened.ts';
 import { abandonedOpenings, requireAccounted } from './openings.ts';
 import type { Reply } from './reply.ts';
 
@@ -140,7 +140,7 @@ async function commitDecision<R>(
 ): Promise<R> {
   const { store } = performing;
   let conflict: Precondition | undefined;
-  let inVain: readonly OpenedBinding[] = nothingOpened;
+  let inVain: readonly OpenedForCaller[] = nothingOpened;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
     const decision = await decided(performing, decide, { conflict, slot, inVain, logs: true });
     const { effect, row } = decision;
@@ -148,7 +148,7 @@ async function commitDecision<R>(
       // A refused request may have succeeded before. In that case it is not logged as an attempt.
       const stored = await slot?.stored();
       if (stored) return stored;
-      await store.commit(effect.change);
+      await commitRefusal(store, effect.change);
       throw effect.refusal;
     }
     const { change } = effect;
@@ -181,7 +181,7 @@ interface AccountedDecision<E> {
   /** The row of the reply, if it is stored. */
   readonly row: Row<'replies'> | undefined;
   /** The opened values that the entries of the effect cover. */
-  readonly opened: readonly OpenedBinding[];
+  readonly opened: readonly OpenedForCaller[];
 }
 
 /** As {@link Refused}, also for an error that no caller caused. */
@@ -244,26 +244,26 @@ interface Deciding<R> {
   /** The row that was stored when the request began. */
   readonly begun?: Row<'replies'> | undefined;
   /** Opened by earlier decisions of the request, whose changes met a conflict and with them their entries. */
-  readonly inVain: readonly OpenedBinding[];
+  readonly inVain: readonly OpenedForCaller[];
   /** Whether a failure has an entry of its own. After a call, the entries of the first commit speak of the attempt. */
   readonly logs?: boolean;
 }
 
-function reopen({ actor }: Performing, opened: readonly OpenedBinding[]): void {
+function reopen({ actor }: Performing, opened: readonly OpenedForCaller[]): void {
   if (actor?.application) for (const one of opened) actor.openings.opened(one);
 }
 
 /** For a request that fails: entries for what was opened for it, also by decisions that met a conflict. */
 async function commitAbandoned(
   performing: Performing,
-  inVain: readonly OpenedBinding[],
+  inVain: readonly OpenedForCaller[],
 ): Promise<void> {
   reopen(performing, inVain);
   const [first, ...others] = entriesOfAbandoned(performing, []);
   if (first) await performing.store.commit({ entries: [first, ...others] });
 }
 
-const nothingOpened: readonly OpenedBinding[] = [];
+const nothingOpened: readonly OpenedForCaller[] = [];
 
 const refusing = <E>(effect: E) => ({ effect, row: undefined, opened: nothingOpened });
 
@@ -279,7 +279,23 @@ async function commitRefused(
   const refused = change.entries.filter(({ result }) => result !== 'success');
   reopen(performing, opened);
   const [first, ...others] = [...refused, ...entriesOfAbandoned(performing, refused)];
-  if (first) await performing.store.commit({ entries: [first, ...others] });
+  if (first) await performing.store.commit({ entries: concealed([first, ...others]) });
+}
+
+/** If what the refusal would tell exceeds a budget, its caller gets that error instead, and the log the attempt. */
+async function commitRefusal(store: Store, change: Change): Promise<void> {
+  try {
+    await store.commit(change);
+  } catch (error) {
+    if (isRefusedAtCommit(error)) await store.commit({ entries: concealed(change.entries) });
+    throw error;
+  }
+}
+
+/** Of a request whose caller learns nothing. */
+function concealed([first, ...others]: Change['entries']): Change['entries'] {
+  const conceal = (entry: LogEntry): LogEntry => ({ ...entry, disclosure: null, result: 'failed' });
+  return [conceal(first), ...others.map(conceal)];
 }
 
 /** A quota or the disk leaves no room for the change. Log entries are written nevertheless. */
@@ -367,7 +383,7 @@ async function reachOut<R>(
     throw error;
   });
   const decide = whileStanding(performing, outcomeOf);
-  let inVain: readonly OpenedBinding[] = nothingOpened;
+  let inVain: readonly OpenedForCaller[] = nothingOpened;
   let conflict: Precondition | undefined;
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
     const decision = await decided(performing, decide, { conflict, slot, begun, inVain });

@@ -14,7 +14,7 @@ import { decide } from '../rules/policy.ts';
 import { lacksPermission } from '../rules/refusal.ts';
 import type { Row } from '../store/tables.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from './contents/contents.ts';
-import { undisclosedConversion, undisclosedPlacement } from './contents/disclosure.ts';
+import { evaluatedIn, undisclosedConversion, undisclosedPlacement } from './contents/disclosure.ts';
 import { containersOf, recognizedIn } from './contents/recognized.ts';
 import { drawTokenIds, type TokenIds } from './contents/token-id.ts';
 import { parseTokenType, tokenTypes } from './contents/token-types.ts';
@@ -208,7 +208,7 @@ function convertedRequest(
   return {
     ...request,
     type: intent.type,
-    data: dataForToken(openerFor(caller, 'token:create'), intent),
+    data: dataForToken(openerFor(caller, 'token:create', evaluatedIn(request).length > 0), intent),
   };
 }
 

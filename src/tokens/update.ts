@@ -17,6 +17,7 @@ import { hasCurrentDigest } from './contents/digest-versions.ts';
 import {
   readGrant,
   shownByPatch,
+  testsValue,
   undisclosedMove,
   undisclosedPatch,
 } from './contents/disclosure.ts';
@@ -60,7 +61,8 @@ export function updateToken(
     if (!updating) return refuse(caller, now, denial);
     const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: row.type });
     if (undisclosed) return deny(caller, now, attempt, undisclosed);
-    const before = openData(openerFor(caller, updating), row, now).reveal();
+    const isTested = testsValue(caller.policy, subject, { patch, type: row.type });
+    const before = openData(openerFor(caller, updating, isTested), row, now).reveal();
     const contents = patchContents(contentsOfRow(row, before), patch, clock);
     // Moving a token needs the permission where it is and where it goes.
     const moved = { ...subject, container: contents.container };

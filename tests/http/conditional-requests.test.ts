@@ -191,6 +191,64 @@ onBothEngines('conditional requests', (engine) => {
     );
   });
 
+  test('412 is in the log, with what it was about: no tag finds out silently what exists', async () => {
+    const tenant = await tenants();
+    const placeOf = ({ stream_id, seq }: { stream_id: string; seq: number }) =>
+      `${stream_id} ${seq}`;
+    const attempts = async (known: ReadonlySet<string>) =>
+      (await tenant.rows('logs'))
+        .filter((entry) => !known.has(placeOf(entry)))
+        .filter(({ actor_type, operation }) => actor_type !== 'system' && operation !== 'use')
+        .map(({ entity_id, operation, result, disclosure }) => ({
+          ...{ entity_id, operation, result, disclosure },
+        }));
+    const refused = async (method: string, path: string, body?: object, key?: string) => {
+      // Refusals of one second that are alike are one entry.
+      tenant.vault.clock.advance(2_000);
+      const known = new Set((await tenant.rows('logs')).map(placeOf));
+      const headers = {
+        'if-match': another,
+        ...(method === 'PATCH' && { 'content-type': 'application/merge-patch+json' }),
+      };
+      const sent = { key: key ?? tenant.managementKey, headers, ...(body && { body }) };
+      const { status, text } = await tenant.send(method, path, sent);
+      assert.equal(status, 412, `${method} ${path}: ${text}`);
+      return attempts(known);
+    };
+    for (const { path, method, body, key } of await oneOfEach(tenant)) {
+      const named = path.split('/').at(-1);
+      const id = named === 'self' ? tenant.id : named;
+      const content = [
+        ['GET', undefined, 'read'],
+        [method, body('b'), 'update'],
+        ...(id === tenant.id ? [] : [['DELETE', undefined, 'delete'] as const]),
+      ] as const;
+      for (const [tried, sent, operation] of content) {
+        const [entry, ...others] = await refused(tried, path, sent, key);
+        assert.deepEqual(others, [], `${tried} ${path}`);
+        const disclosure = path.startsWith('/tokens/') && operation === 'update' ? 'ru' : null;
+        assert.deepEqual(entry, { entity_id: id, operation, result: 'failed', disclosure });
+      }
+    }
+    const untagged: readonly (readonly [string, string, (object | undefined)?, string?])[] = [
+      ['GET', '/logs'],
+      ['GET', '/logs/checkpoint'],
+      ['GET', '/applications'],
+      ['POST', '/applications', { name: 'a', type: 'private', permissions: ['token:create'] }],
+      ['POST', '/tokens', { type: 'token', data: 'a' }, tenant.key],
+      ['POST', '/detokenize', { a: 1 }, tenant.key],
+      ['GET', '/tokens', undefined, tenant.key],
+    ];
+    for (const [method, path, body, key] of untagged) {
+      const found = await refused(method, path, body, key);
+      assert.deepEqual(
+        found.map(({ entity_id, result }) => [entity_id, result]),
+        [['*', 'failed']],
+        `${method} ${path}`,
+      );
+    }
+  });
+
   test('the refusal that a caller has anyway comes first: 404 and 403 tell nothing of a state', async () => {
     const tenant = await tenants();
     const [edited] = await oneOfEach(tenant);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';
+import { createProxy } from '../support/proxies.ts';
 import { createReactor } from '../support/reactors.ts';
 import { newTenant, type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { createTestClock, revealEverything, startVault } from '../support/vault.ts';
@@ -192,6 +193,83 @@ onBothEngines('egress_budget', (engine) => {
     );
     assert.deepEqual(shown.slice(2), [['success mu'], ['success mu']]);
     assert.deepEqual(shown[0], ['success ru']);
+  });
+
+  test('429: no expression finds out a value by failing, once the budget is spent', async () => {
+    const tenant = await tenants();
+    const permissions = ['token:read', 'token:update', 'token:create', 'token:use'];
+    const all = [...permissions, 'proxy:invoke', 'reactor:invoke', 'token-intent:create'];
+    const rules = [{ ...revealEverything, permissions }];
+    const own = all.slice(4);
+    const budget = { per_hour: 1 };
+    const key = await tenant.application({ rules, permissions: own, egress_budget: budget });
+    for (const id of ['spent', 'sought']) await tenant.token({ id, type: 'token', data: '4711' });
+    const proxy = await createProxy(tenant);
+    const reactor = await createReactor(tenant, { code: 'module.exports = async () => ({});' });
+    // What fails where the first digit is a 4, and what does not fail.
+    const tests = ['4', '5'].map((digit) => `slice: 0, 1 | replace: "${digit}", "%" | url_decode`);
+    const intent = async () =>
+      (await tenant.send('POST', '/token-intents', { key, body: { type: 'token', data: '4711' } }))
+        .body;
+    const ways: Readonly<
+      Record<string, (test: string) => Promise<readonly [string, string, object]>>
+    > = {
+      fingerprint: async (test) => [
+        'PATCH',
+        '/tokens/sought',
+        { fingerprint_expression: `{{ data | ${test} }}` },
+      ],
+      'search index': async (test) => [
+        'PATCH',
+        '/tokens/sought',
+        { search_indexes: [`{{ data | ${test} }}`] },
+      ],
+      conversion: async (test) => [
+        'POST',
+        '/tokens',
+        { token_intent_id: (await intent()).id, search_indexes: [`{{ data | ${test} }}`] },
+      ],
+      detokenize: async (test) => ['POST', '/detokenize', { a: `{{ sought | ${test} }}` }],
+      reactor: async (test) => [
+        'POST',
+        `/reactors/${reactor.id}/react`,
+        { args: { a: `{{ sought | ${test} }}` } },
+      ],
+      proxy: async (test) => ['POST', '/proxy', { a: `{{ sought | ${test} }}` }],
+    };
+    const spend = () => tenant.send('GET', '/tokens/spent', { key });
+    assert.equal((await spend()).status, 200);
+    for (const [name, way] of Object.entries(ways)) {
+      for (const test of tests) {
+        const [method, path, body] = await way(test);
+        const headers = {
+          ...(method === 'PATCH' && { 'content-type': 'application/merge-patch+json' }),
+          ...(path === '/proxy' && { 'svc-proxy-key': proxy.key }),
+        };
+        for (const condition of [{}, { 'if-match': '"AAAAAAAAAAAAAAAAAAAA"' }]) {
+          const isPlain = !('if-match' in condition);
+          if (!isPlain && method === 'POST') continue;
+          const sent = { key, body, headers: { ...headers, ...condition } };
+          const { status, text } = await tenant.send(method, path, sent);
+          assert.equal(status, 429, `${name} ${test} ${isPlain}: ${text}`);
+        }
+      }
+    }
+    // It is the failure that takes from the budget, and the log has each of them.
+    const fresh = await tenant.application({ rules, egress_budget: budget });
+    const failing = tests.at(0) ?? '';
+    const [method, path, body] = (await ways['fingerprint']?.(failing)) ?? ['', '', {}];
+    const headers = { 'content-type': 'application/merge-patch+json' };
+    const failure = await tenant.send(method, path, { key: fresh, body, headers });
+    assert.equal(failure.status, 400, failure.text);
+    assert.equal((await tenant.send('GET', '/tokens/spent', { key: fresh })).status, 429);
+    const failed = (await tenant.rows('logs')).filter(
+      ({ entity_id, operation, result }) =>
+        entity_id === 'sought' && operation === 'update' && result === 'failed',
+    );
+    const told = failed.map(({ disclosure }) => disclosure);
+    assert.deepEqual([...new Set(told)].sort(), [null, 'ru'].sort());
+    assert.equal(told.filter((one) => one !== null).length, 1);
   });
 
   test('an alert is in the log once four fifths are used', async () => {

@@ -143,8 +143,8 @@ export function watchReveals(tools: CountedUseTools, raise: RaiseAlert): WatchEn
     },
   });
   return (entry) => {
-    const { tenant_id, spenders, disclosure, result } = entry;
-    if (disclosure?.[0] !== 'r' || result !== 'success' || !spenders) return undefined;
+    const { tenant_id, spenders, disclosure } = entry;
+    if (disclosure?.[0] !== 'r' || !spenders) return undefined;
     return withTenant(tools, entry, (tenant) => {
       const max = tenant.quotas.alert_reveals;
       return all(

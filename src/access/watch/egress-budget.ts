@@ -142,9 +142,10 @@ interface RevealingEntry extends LogEntry {
   readonly spenders: NonNullable<LogEntry['spenders']>;
 }
 
+/** Also of a request that failed, if its failure tells something of the value. */
 function isRevealing(entry: LogEntry): entry is RevealingEntry {
-  const { disclosure, result, spenders } = entry;
-  return disclosure?.[0] === 'r' && result === 'success' && spenders !== undefined;
+  const { disclosure, spenders } = entry;
+  return disclosure?.[0] === 'r' && spenders !== undefined;
 }
 
 function revealsIn(entries: Change['entries']): readonly Reveals[] {

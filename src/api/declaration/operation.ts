@@ -33,8 +33,6 @@ interface OperationTexts {
   readonly summary: string;
   /** Details that the summary omits. */
   readonly description?: string;
-  /** Whether it is about one thing that has an entity tag, which `ETag` gives and `If-Match` names. */
-  readonly tagged?: true;
   /** What only this operation is refused with. */
   readonly problems?: readonly ErrorCode[];
   readonly example: Example;

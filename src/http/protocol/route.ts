@@ -28,6 +28,8 @@ interface Declared<P extends TSchema, Q extends TSchema, B extends TSchema> {
   readonly query?: Q;
   /** Of a stream, one line of it. */
   readonly body?: B;
+  /** Whether it is about one thing that has an entity tag, which `ETag` gives and `If-Match` names. */
+  readonly tagged?: true;
   /** The media type of the body. */
   readonly mediaType?: string;
   /** Another one under which clients send the same. */

@@ -62,11 +62,32 @@ export function shownByPatch(
 }
 
 /**
+ * True if the outcome of a patch may depend on the value that is stored: by expressions of the caller's own, or by
+ * those of the token over metadata that the caller chooses.
+ */
+export function testsValue(
+  policy: Policy,
+  subject: AccessSubject,
+  { patch, type }: { readonly patch: TokenPatch; readonly type: string },
+): boolean {
+  return mayReveal(policy, subject) && !bringsValue(type as TokenTypeName, patch.data);
+}
+
+/**
  * Metadata stays when the value is replaced, and a fingerprint can reveal each character of it. An
  * expression may name it, or look up a computed name: `{{ [data] }}`. Masks see data alone.
  */
 function mayReadMetadata(expressions: Json | readonly string[] | undefined): boolean {
   return [expressions].flat().some((text) => typeof text === 'string' && /metadata|\[/.test(text));
+}
+
+/** The attributes of a conversion with expressions of the caller's own over the value. */
+export function evaluatedIn(request: TokenRequest): readonly string[] {
+  return (['id', ...definitions] as const).filter(
+    // A constant reveals nothing of the value, but as a fingerprint it makes the value equal to any other.
+    (name) =>
+      evaluates(request[name]) || (name === 'fingerprint_expression' && request[name] != null),
+  );
 }
 
 /** A 403 for expressions of the caller's own over the value of a token intent. */
@@ -75,11 +96,7 @@ export function undisclosedConversion(
   subject: AccessSubject,
   request: TokenRequest,
 ): VaultError | undefined {
-  const evaluated = (['id', ...definitions] as const).filter(
-    // A constant reveals nothing of the value, but as a fingerprint it makes the value equal to any other.
-    (name) =>
-      evaluates(request[name]) || (name === 'fingerprint_expression' && request[name] != null),
-  );
+  const evaluated = evaluatedIn(request);
   if (evaluated.length === 0 || mayReveal(policy, subject)) return undefined;
   return lacksReveal(evaluated);
 }

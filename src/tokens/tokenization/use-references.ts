@@ -83,12 +83,15 @@ export async function useReferences(
   const values = new Map<string, Json>();
   let concealed = 0;
   const failed = failureOf(caller, now, purpose.attempt);
-  const [unused, ...otherUnused] = found.map((target) =>
-    failureOf(caller, now, { ...placeOf(target), operation: 'use' }),
-  );
+  const areConcealed = !found.every((target) => isShownWhole(caller, target));
+  const [unused, ...otherUnused] = found.map((target) => ({
+    ...failureOf(caller, now, { ...placeOf(target), operation: 'use' }),
+    // Whether an expression fails is a fact about the value, unless no failure is shown.
+    disclosure: areConcealed ? null : purpose.entryFor(target).disclosure,
+  }));
   return {
     failures: {
-      areConcealed: !found.every((target) => isShownWhole(caller, target)),
+      areConcealed,
       onConcealed: () => {
         concealed += 1;
       },
