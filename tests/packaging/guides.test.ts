@@ -111,7 +111,7 @@ const others: readonly { readonly command: RegExp; readonly reason: string }[] =
   { command: /^bao /m, reason: 'OpenBao: tests/keys/root/vault-transit.test.ts' },
   { command: /\bkeys (?:rotate|destroy)\b/, reason: 'tests/cli/keys.test.ts' },
   { command: /strongroom unseal/, reason: 'tests/keys/root/shamir.test.ts' },
-  { command: /database copy /, reason: 'tests/laws/database-copy.test.ts' },
+  { command: /strongroom database copy /, reason: 'tests/laws/database-copy.test.ts' },
   { command: /database distribute|npm run test:citus/, reason: 'Citus' },
   { command: /^STRONGROOM_DATABASE_URL=\S+$/m, reason: 'tests/faults/failover.test.ts' },
   { command: /pg_(?:dump|restore) /, reason: "PostgreSQL's own tools" },
