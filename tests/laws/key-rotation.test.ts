@@ -239,6 +239,24 @@ onBothEngines('rotation of keys', (engine) => {
     assert.equal((await destroying('data/1')).status, 409);
   });
 
+  test('of pause and resume at once the later one is decided by what the other one left', async (t) => {
+    const vault = await startVault(t, engine);
+    const path = '/tenants/self/keys/rotations';
+    const key = managementKey;
+    await vault.send('POST', path, { key, body: { purpose: 'data' } });
+    const revision = async () =>
+      Number(
+        (await engine.run(vault.place, 'select revision from key_rotations'))[0]?.['revision'],
+      );
+    const before = await revision();
+    const steps = Array.from({ length: 20 }, (_, at) => (at % 2 ? 'resume' : 'pause'));
+    const sent = steps.map((step) => vault.send('POST', `${path}/${step}`, { key }));
+    const statuses = (await Promise.all(sent)).map(({ status }) => status);
+    assert.ok(statuses.includes(200));
+    const done = statuses.filter((status) => status === 200).length;
+    assert.equal(await revision(), before + done);
+  });
+
   test('a rotation that is paused between two commits counts all rows that are sealed again', async (t) => {
     const vault = await startVault(t, engine, { clock: createStillClock() });
     const key = await vault.application();

@@ -202,12 +202,13 @@ export function pauseRotations(
     const rows = await store.select(rotationsOf(actor.tenant.id));
     const keyring = await currentKeyring(tools, actor);
     const is_paused = isPaused ? 1 : 0;
-    const others = rows.filter((row) => row.phase !== 'finished' && row.is_paused !== is_paused);
+    // Also those that are as asked already: of two changes at once, the later one is then decided anew.
+    const unfinished = rows.filter((row) => row.phase !== 'finished');
     const operation = isPaused ? 'pause' : 'resume';
     const fact = { entity: 'keyring', id: actor.tenant.id, operation } as const;
     return {
       change: {
-        amend: { key_rotations: others.map((row) => amended(row, { is_paused })) },
+        amend: { key_rotations: unfinished.map((row) => amended(row, { is_paused })) },
         entries: [entryOf(actor, clock.now(), fact)],
       },
       reply: { status: 200, body: rows.map((row) => viewRotation({ ...row, is_paused }, keyring)) },
