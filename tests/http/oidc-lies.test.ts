@@ -76,6 +76,26 @@ onBothEngines('an identity provider that lies', (engine) => {
       .sign(key);
   };
 
+  /** Sends notices that a person has signed out, as the provider does, or lies. */
+  const noticeTo =
+    ({ url }: TestVault) =>
+    async (claims: Body, told: Lies = {}, edit = (token: string) => token) => {
+      const truth = {
+        iss: issuer,
+        aud: clientId,
+        sub: 'ada',
+        iat: seconds(),
+        exp: seconds() + 120,
+        jti: 'one',
+        events: { [logoutEvent]: {} },
+      };
+      const token = edit(await sign({ ...truth, ...claims }, told));
+      return request(`${url}/console/session/oidc/logout`, 'POST', {
+        body: new URLSearchParams({ logout_token: token }).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+    };
+
   before(async () => {
     const server = createServer(async (asked, response) => {
       const path = (asked.url ?? '').split('?')[0] ?? '';
@@ -308,6 +328,23 @@ onBothEngines('an identity provider that lies', (engine) => {
     assert.equal(await create(), 403, 'presence goes by when it was proved');
   });
 
+  test('each notice of many counts, and what the provider did not sign is limited', async (t) => {
+    lies = {};
+    const limited = { ...environment, STRONGROOM_RATE_LIMITS: 'legacy-2024' };
+    const send = noticeTo(await startVault(t, engine, { clock, environment: limited }));
+    const before = called.length;
+    for (let at = 0; at < 120; at++) {
+      assert.equal((await send({ sub: `person ${at}` })).status, 200, `notice ${at}`);
+    }
+    const statuses = new Set<number>();
+    for (let at = 0; at < 120; at++) {
+      statuses.add((await send({}, { key: foreign.privateKey })).status);
+    }
+    assert.deepEqual([...statuses], [401, 429]);
+    assert.equal((await send({ sub: 'the last one' })).status, 200);
+    assert.equal(called.slice(before).filter((path) => path === '/keys').length, 1);
+  });
+
   test('a logout token ends what began before it, and nothing else is taken for one', async () => {
     lies = {};
     const response = await attempt({});
@@ -317,22 +354,7 @@ onBothEngines('an identity provider that lies', (engine) => {
       clock.advance(second);
       return (await ada.send(role, 'GET', '/people')).status === 200;
     };
-    const truth = (): Body => ({
-      iss: issuer,
-      aud: clientId,
-      sub: 'ada',
-      iat: seconds(),
-      exp: seconds() + 120,
-      jti: 'one',
-      events: { [logoutEvent]: {} },
-    });
-    const send = async (claims: Body, told: Lies = {}, edit = (token: string) => token) => {
-      const token = edit(await sign({ ...truth(), ...claims }, told));
-      return request(`${vault.url}/console/session/oidc/logout`, 'POST', {
-        body: new URLSearchParams({ logout_token: token }).toString(),
-        headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      });
-    };
+    const send = noticeTo(vault);
     const { created_at } = (await tenant.rows('console_sessions'))[0] ?? { created_at: 0 };
     for (const refused of [
       await send({ iss: 'https://evil.example' }),

@@ -202,7 +202,7 @@ export function pauseRotations(
     const rows = await store.select(rotationsOf(actor.tenant.id));
     const keyring = await currentKeyring(tools, actor);
     const is_paused = isPaused ? 1 : 0;
-    // Also those that are as asked already: of two changes at once, the later one is then decided anew.
+    // Also those that are as asked already: of two changes at once, the later one is then decided again.
     const unfinished = rows.filter((row) => row.phase !== 'finished');
     const operation = isPaused ? 'pause' : 'resume';
     const fact = { entity: 'keyring', id: actor.tenant.id, operation } as const;

@@ -8,7 +8,11 @@ import { reasonOf, systemCodeOf, VaultError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { isLoopback } from '../../base/network.ts';
 import type { Random } from '../../base/random.ts';
-import { type LogoutNotice, verifyLogoutToken } from '../../keys/logout-token.ts';
+import {
+  type LogoutChecks,
+  type LogoutNotice,
+  verifyLogoutToken,
+} from '../../keys/logout-token.ts';
 import { hostAndPort } from '../../outbound/allow-list.ts';
 import { createOutbound, type OutboundResponse } from '../../outbound/call.ts';
 import { valuesOf } from '../../outbound/end-to-end.ts';
@@ -98,12 +102,35 @@ export function createIdentityProvider(
   const issuer = new URL(config.issuer);
   const call = createCalls(issuer, outbound);
   let known: { readonly metadata: ServerMetadata; readonly at: Instant } | undefined;
+  let shared: NoticeKeys | undefined;
 
   async function metadata(): Promise<ServerMetadata> {
     if (known && clock.now() - known.at < metadataMs) return known.metadata;
     const found = await discover(issuer, config, call);
     known = { metadata: found, at: clock.now() };
     return found;
+  }
+
+  /** Shared by notices: anybody may send one, and must not make the vault call the provider for each. */
+  function noticeKeys(place: string | undefined): NoticeKeys {
+    if (shared && clock.now() - shared.at < noticeKeysMs) return shared;
+    const watched = watching(call);
+    shared = { at: clock.now(), watched, keys: readKeys(place, watched) };
+    shared.keys.catch(() => {
+      shared = undefined;
+    });
+    return shared;
+  }
+
+  async function readKeys(
+    place: string | undefined,
+    { fetch }: WatchedCalls,
+  ): Promise<LogoutChecks['keys']> {
+    if (place === undefined) throw new TypeError('the provider has no keys');
+    const url = new URL(place);
+    if (url.protocol !== 'https:' && !mayBePlain(issuer)) throw new TypeError('not https');
+    const response = await fetch(place, readingKeys);
+    return (await response.json()) as LogoutChecks['keys'];
   }
 
   /** For one sign-in: it has seen no keys yet, so one that the provider withdrew no longer counts. */
@@ -173,15 +200,11 @@ export function createIdentityProvider(
       }
     },
     logoutIn: async (token) => {
-      const watched = watching(call);
       const { jwks_uri: place, issuer: named } = await reaching(metadata);
+      const { watched, keys } = noticeKeys(place);
       return refusing(watched, async () => {
-        if (place === undefined) throw new TypeError('the provider has no keys');
-        const url = new URL(place);
-        if (url.protocol !== 'https:' && !mayBePlain(issuer)) throw new TypeError('not https');
-        const keys = await watched.fetch(place, readingKeys);
         return verifyLogoutToken(token, {
-          keys: (await keys.json()) as never,
+          keys: await keys,
           issuer: named,
           audience: config.clientId,
           now: clock.now(),
@@ -192,6 +215,15 @@ export function createIdentityProvider(
 }
 
 const readingKeys = { method: 'GET', headers: {}, body: undefined, redirect: 'manual' } as const;
+
+/** So long a key that the provider withdrew is still taken for a notice of it. */
+const noticeKeysMs = 5 * second;
+
+interface NoticeKeys {
+  readonly at: Instant;
+  readonly watched: WatchedCalls;
+  readonly keys: Promise<LogoutChecks['keys']>;
+}
 
 /** The age of a proof that a sign-in accepts, which is as old as a session can become. */
 const maxAgeSeconds = 12 * 3_600;
