@@ -3,8 +3,8 @@
  * data was erased.
  */
 
-import type { Instant } from '../base/clock.ts';
-import type { TenantId } from '../base/ids.ts';
+import { type Instant, latestInstant } from '../base/clock.ts';
+import { parseTokenId, parseUuid, type TenantId } from '../base/ids.ts';
 import { isObject, type Json, type JsonObject } from '../base/json.ts';
 import { sha256 } from '../keys/digest.ts';
 import type { KeyVersion } from '../keys/keyring.ts';
@@ -174,13 +174,13 @@ function open<S extends LogStatement>(
 function isCheckpoint(statement: JsonObject): boolean {
   const { tenant_id, seq, created_at, previous, heads, introduces, succeeds = [] } = statement;
   return (
-    (introduces === undefined || typeof introduces === 'string') &&
+    (introduces === undefined || isWord(introduces)) &&
     Array.isArray(succeeds) &&
-    succeeds.every((key) => typeof key === 'string') &&
-    typeof tenant_id === 'string' &&
-    Number.isSafeInteger(seq) &&
-    Number.isSafeInteger(created_at) &&
-    (previous === null || typeof previous === 'string') &&
+    succeeds.every(isWord) &&
+    isUuid(tenant_id) &&
+    isCount(seq) &&
+    isTime(created_at) &&
+    (previous === null || isWord(previous)) &&
     Array.isArray(heads) &&
     heads.every(isHead)
   );
@@ -189,26 +189,67 @@ function isCheckpoint(statement: JsonObject): boolean {
 function isHead(head: Json): boolean {
   if (!Array.isArray(head)) return false;
   const [stream, seq, hash] = head;
-  return typeof stream === 'string' && Number.isSafeInteger(seq) && typeof hash === 'string';
+  return isWord(stream) && isCount(seq) && isWord(hash);
 }
 
 function isRemoval(statement: JsonObject): boolean {
   const { tenant_id, stream_id, to_seq, last_hash, before, removed_at } = statement;
   return (
-    [tenant_id, stream_id, last_hash].every((text) => typeof text === 'string') &&
-    [to_seq, before, removed_at].every(Number.isSafeInteger)
+    isUuid(tenant_id) &&
+    [stream_id, last_hash].every(isWord) &&
+    isCount(to_seq) &&
+    [before, removed_at].every(isTime)
   );
 }
 
 function isErasure(statement: JsonObject): boolean {
-  const { tenant_id, entity, id, operation, erased_at, issued_at, log_entry, keys } = statement;
+  const { tenant_id, entity, id, operation, log_entry, keys, root_key } = statement;
+  const times = ['erased_at', 'issued_at', 'row_gone_at', 'search_terms_gone_at'];
   return (
-    [tenant_id, entity, id, operation].every((text) => typeof text === 'string') &&
-    [erased_at, issued_at, statement['row_gone_at']].every(Number.isSafeInteger) &&
+    isUuid(tenant_id) &&
+    (entity === 'tenant' ? isUuid(id) : entity === 'token' && isTokenId(id)) &&
+    (operation === 'delete' || operation === 'expire') &&
+    times.every((name) => isTime(statement[name])) &&
+    ['stored_responses', 'results'].every((name) => isLeftover(statement[name])) &&
     isObject(log_entry) &&
-    typeof log_entry['stream_id'] === 'string' &&
-    Number.isSafeInteger(log_entry['seq']) &&
+    isWord(log_entry['stream_id']) &&
+    isCount(log_entry['seq']) &&
+    isPlace(log_entry['head']) &&
     Array.isArray(keys) &&
-    keys.every(isObject)
+    keys.every(isErasedKey) &&
+    (root_key === null || isWrappedBy(root_key))
   );
 }
+
+function isPlace(place: Json | undefined): boolean {
+  return Array.isArray(place) && isCount(place[0]) && isWord(place[1]);
+}
+
+function isLeftover(leftover: Json | undefined): boolean {
+  if (!isObject(leftover)) return false;
+  return isTime(leftover['gone_by']) && typeof leftover['gone'] === 'boolean';
+}
+
+function isErasedKey(key: Json): boolean {
+  if (!isObject(key)) return false;
+  const times = ['created_at', 'destroyed_at', 'due_at'].map((name) => key[name]);
+  return (
+    [key['purpose'], key['state']].every(isWord) &&
+    (key['version'] === null || isCount(key['version'])) &&
+    times.every((time) => time === null || isTime(time))
+  );
+}
+
+function isWrappedBy(key: Json | undefined): boolean {
+  return isObject(key) && [key['source'], key['key_id']].every(isWord) && isCount(key['version']);
+}
+
+/** What is printed must not be able to say anything else where it is. */
+const wordForm = /^[A-Za-z0-9:/_.+=@,-]{1,512}$/;
+
+const isWord = (value: unknown) => typeof value === 'string' && wordForm.test(value);
+const isUuid = (value: unknown) => typeof value === 'string' && parseUuid(value) !== undefined;
+const isTokenId = (value: unknown) =>
+  typeof value === 'string' && parseTokenId(value) !== undefined;
+const isCount = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 0;
+const isTime = (value: unknown) => isCount(value) && Number(value) <= latestInstant;

@@ -3,6 +3,7 @@ import { type CommandTable, nameIn, type Selected } from './program.ts';
 import { resourceCommands } from './resources/table.ts';
 import { UsageError } from './terminal/command.ts';
 import { explain } from './terminal/failure.ts';
+import { shownTerminal } from './terminal/shown-terminal.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 /** Commands that a running vault executes, for callers who have a key of it. */
@@ -241,7 +242,8 @@ export const commands: CommandTable = {
  * Runs the command that the words select.
  * @returns the exit code; failures are written to standard error.
  */
-export async function runCommand(words: readonly string[], terminal: Terminal): Promise<number> {
+export async function runCommand(words: readonly string[], process: Terminal): Promise<number> {
+  const terminal = shownTerminal(process);
   const name = nameIn(commands, words);
   // The reader of a pipe may have seen enough. A server goes on without one.
   if (name !== 'serve') terminal.stdout.on('error', (error) => endWithReader(error, terminal));

@@ -173,10 +173,15 @@ _strongroom() {
     ' ') words='${firsts.map(({ text }) => text).join(' ')} --help --version' ;;
 ${lines.join('\n')}
   esac
-  if [[ -n $ids && $current != -* ]]; then
-    words+=" $("\${program[@]}" completion --ids "$ids" 2>/dev/null | cut -f1)"
-  fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
+  # No list of words: compgen would expand what the vault responds.
+  if [[ -n $ids && $current != -* ]]; then
+    local id
+    while IFS=$'\\t' read -r id _; do
+      [[ $id == "$current"* ]] && COMPREPLY+=("$id")
+    done < <("\${program[@]}" completion --ids "$ids" 2>/dev/null)
+  fi
+  return 0
 }
 complete -o default -F _strongroom strongroom npx
 `;

@@ -7,6 +7,7 @@ import { readConfig } from '../runtime/config/config.ts';
 import { type Running, serve } from '../runtime/serve.ts';
 import { type DemoDestination, startDemoDestination } from './demo-destination.ts';
 import type { Command } from './terminal/command.ts';
+import { readGivenStream } from './terminal/given-text.ts';
 
 /** Published by the card networks for testing; they belong to no customer. */
 const cards = [
@@ -74,7 +75,7 @@ function createClient(url: string): Call {
       headers: { 'SVC-API-KEY': key, ...(body && { 'content-type': type }) },
       ...(body && { body: JSON.stringify(body) }),
     });
-    const text = await response.text();
+    const text = await readGivenStream('the response', response.body);
     return { status: response.status, body: text === '' ? {} : JSON.parse(text) };
   };
 }

@@ -1,6 +1,4 @@
 /** `strongroom erasure verify`: checks, offline, a receipt that data was erased. */
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
 import type { OpenedCheckpoint } from '../audit/checkpoint-trail.ts';
 import { viewErasure } from '../audit/erasure.ts';
@@ -11,8 +9,10 @@ import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { publicKeyPem } from '../keys/signing.ts';
 import { type Command, jsonFlag, print, repeated, required } from './terminal/command.ts';
+import { readGivenFile, readGivenStream } from './terminal/given-text.ts';
 import { publicKeyFlag, readTrustedKey } from './terminal/public-key.ts';
 import type { Terminal } from './terminal/terminal.ts';
+import { visible } from './terminal/visible.ts';
 
 /** The exit code for a receipt that is not genuine, as opposed to one that could not be read. */
 const notGenuine = 3;
@@ -52,7 +52,8 @@ export const erasureVerify: Command = {
 
 /** @throws VaultError when the file is not a JSON object. */
 async function readReceiptFile({ stdin }: Terminal, name: string): Promise<JsonObject> {
-  const parsed = parsedJson(await (name === '-' ? text(stdin) : readFile(name, 'utf8')));
+  const text = name === '-' ? await readGivenStream('standard input', stdin) : readGivenFile(name);
+  const parsed = parsedJson(text);
   const receipt = isObject(parsed) && isObject(parsed['receipt']) ? parsed['receipt'] : parsed;
   if (isObject(receipt)) return receipt;
   throw new VaultError('malformed_request', {
@@ -120,7 +121,7 @@ function describe(receipt: ErasureReceipt, untrustedKey: string | undefined): st
   const living = keys.filter(({ state }) => state !== 'destroyed');
   return [
     'The receipt is genuine.',
-    `  The ${entity} ${id} ${verb}, and was erased at ${formatTimestamp(erased_at)}.`,
+    `  The ${entity} ${visible(id)} ${verb}, and was erased at ${formatTimestamp(erased_at)}.`,
     `  Entry ${log_entry.seq} of the log stream ${log_entry.stream_id} says so.`,
     living.length === 0
       ? '  The keys that sealed it are destroyed.'

@@ -1,5 +1,4 @@
 /** `strongroom reactor run`: runs the code of a reactor on the developer's machine, in the same sandbox. */
-import { readFile } from 'node:fs/promises';
 import { VaultError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { Isolation } from '../reactors/sandbox/isolation.ts';
@@ -18,6 +17,7 @@ import type {
   SandboxResult,
 } from '../reactors/sandbox/sandbox.ts';
 import { type Command, type Flags, UsageError } from './terminal/command.ts';
+import { readGivenFile } from './terminal/given-text.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
 export const reactorRun: Command = {
@@ -96,7 +96,7 @@ async function callOf(flags: Flags): Promise<SandboxCall> {
   const configuration = objectIn(flags, 'configuration');
   return {
     tenant: 'developer',
-    code: await readFile(file, 'utf8'),
+    code: readGivenFile(file),
     contract,
     input: { [contract === 'node22' ? 'req' : 'args']: args, configuration },
     bt: false,

@@ -25,6 +25,7 @@ import {
   UsageError,
 } from './terminal/command.ts';
 import { operatorOf, tenantFlag, withVault } from './terminal/operator.ts';
+import { redraw } from './terminal/progress.ts';
 import { printList } from './terminal/table.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
@@ -215,7 +216,7 @@ async function purge(
   for (;;) {
     const count = await purgeDeletedTenants(vault, rowsMax);
     removed += count;
-    if (stderr.isTTY) stderr.write(`\r${removed} rows removed`);
+    if (stderr.isTTY) redraw(stderr, `${removed} rows removed`);
     if (count === 0) break;
   }
   if (stderr.isTTY) stderr.write('\n');

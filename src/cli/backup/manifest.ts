@@ -6,7 +6,6 @@ import {
   fsyncSync,
   lstatSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -25,6 +24,7 @@ import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { syncFile } from '../../store/sqlite/backup.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
+import { readGivenFile } from '../terminal/given-text.ts';
 
 export interface Manifest {
   readonly format: typeof format;
@@ -163,6 +163,9 @@ export function requirePlainFile(file: string): void {
   );
 }
 
+/** A line of the log for each of a million tenants. */
+const manifestBytesMax = 256 * 1024 * 1024;
+
 /** @throws RestoreError, which names what is wrong. */
 export function readManifest(directory: string): Manifest {
   const file = manifestFile(directory);
@@ -173,9 +176,15 @@ export function readManifest(directory: string): Manifest {
     );
   }
   requirePlainFile(file);
+  const { size } = statSync(file);
+  if (size > manifestBytesMax) {
+    throw new RestoreError(
+      `${file} has ${size} bytes. A manifest has at most ${manifestBytesMax}.`,
+    );
+  }
   let parsed: unknown;
   try {
-    parsed = JSON.parse(readFileSync(file, 'utf8'));
+    parsed = JSON.parse(readGivenFile(file, manifestBytesMax));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     parsed = undefined;

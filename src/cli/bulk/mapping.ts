@@ -1,11 +1,11 @@
 /** The mapping of an import: which columns of a file of another vault become which attributes of a token. */
-import { readFileSync } from 'node:fs';
 import Type, { type Static } from 'typebox';
 import { systemCodeOf, VaultError } from '../../base/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import { closestTo } from '../../base/similar.ts';
 import { compileValidator } from '../../http/protocol/validation.ts';
 import { UsageError } from '../terminal/command.ts';
+import { readGivenFile } from '../terminal/given-text.ts';
 
 const strict = { additionalProperties: false };
 
@@ -72,8 +72,9 @@ export function readMapping(file: string): Mapping {
 function parsed(file: string): unknown {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readGivenFile(file);
   } catch (error) {
+    if (error instanceof VaultError) throw error;
     throw new UsageError(`the mapping ${file} cannot be read: ${systemCodeOf(error) ?? 'unknown'}`);
   }
   try {

@@ -1,9 +1,9 @@
 /** Talking to a running vault: its address, and a key that is never given on the command line. */
-import { readFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { readVariable } from '../../runtime/config/config.ts';
 import { type Flag, type Flags, UsageError } from '../terminal/command.ts';
+import { readGivenFile, readGivenStream } from '../terminal/given-text.ts';
 import { ResponseError } from '../terminal/response-error.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
@@ -79,7 +79,7 @@ export function createVaultClient({ env }: Terminal, flags: Flags): VaultClient 
 
 function readKey(env: Terminal['env'], flags: Flags): string {
   const file = flags['key-file'];
-  if (typeof file === 'string') return readFileSync(file, 'utf8').trim();
+  if (typeof file === 'string') return readGivenFile(file).trim();
   const variable = String(flags['key-env'] ?? keyVariableDefault);
   const key = readVariable(env, variable);
   if (key !== undefined) return key;
@@ -107,10 +107,7 @@ function unreachable(request: ClientRequest, error: NodeJS.ErrnoException): Resp
 
 /** The whole of a response that is short. */
 export async function textOf(response: IncomingMessage): Promise<string> {
-  response.setEncoding('utf8');
-  let text = '';
-  for await (const chunk of response) text += chunk;
-  return text;
+  return readGivenStream('the response', response);
 }
 
 function refusalOf({ statusCode }: IncomingMessage, text: string): ResponseError {

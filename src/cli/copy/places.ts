@@ -1,6 +1,5 @@
 /** The two places of a copy: what a server there would read, and how each is taken. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { type Config, readConfigAt } from '../../runtime/config/config.ts';
@@ -10,6 +9,7 @@ import { takeDirectory, tidyDirectory } from '../../store/copying/sqlite-target.
 import type { CopyTarget, TargetOptions } from '../../store/copying/target.ts';
 import { stagingDirectory } from '../../store/sqlite/database.ts';
 import { UsageError } from '../terminal/command.ts';
+import { readGivenFile } from '../terminal/given-text.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 export interface CopyPlaces {
@@ -66,7 +66,7 @@ const variableForm = /^([A-Z][A-Z0-9_]*)=(.*)$/;
 
 function readEnvironment(file: string): Record<string, string> {
   const variables: Record<string, string> = {};
-  for (const [at, line] of readFileSync(file, 'utf8').split(/\r?\n/).entries()) {
+  for (const [at, line] of readGivenFile(file).split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.startsWith('#')) continue;
     const [, name, value] = variableForm.exec(line) ?? [];
     // The line may hold a key.

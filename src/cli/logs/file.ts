@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { type LogRecord, parseLine } from '../../audit/records.ts';
 import type { ChainedEntry } from '../../store/log-chain/entries.ts';
+import { givenBytesMax } from '../terminal/given-text.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const chunkBytes = 262_144;
@@ -53,6 +54,9 @@ async function* linesOf(source: Readable): AsyncGenerator<string[]> {
   for await (const chunk of source as AsyncIterable<string>) {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
+    if (rest.length > givenBytesMax) {
+      throw new NoLogError(`a line has more than ${givenBytesMax} characters and is not read.`);
+    }
     yield lines;
   }
   if (rest !== '') yield [rest];

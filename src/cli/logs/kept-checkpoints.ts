@@ -1,9 +1,12 @@
 /** Checkpoints that an auditor kept: responses of GET /logs/checkpoint, or the lines of a sink's file. */
-import { readFileSync } from 'node:fs';
 import { type Checkpoint, openCheckpoint, type Signed } from '../../audit/statements.ts';
 import { isObject } from '../../base/json.ts';
 import { UsageError } from '../terminal/command.ts';
+import { readGivenFile } from '../terminal/given-text.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+
+/** A sink's file has a line a minute. Longer ones make no string. */
+const keptBytesMax = 500 * 1024 * 1024;
 
 export interface KeptCheckpoint {
   readonly signed: Signed;
@@ -18,7 +21,7 @@ export function readKept(
   files: readonly string[],
 ): readonly KeptCheckpoint[] {
   return files.flatMap((file) => {
-    const text = readFileSync(file, 'utf8');
+    const text = readGivenFile(file, keptBytesMax);
     const whole = parseJson(text);
     const skip = (number: number) =>
       stderr.write(`Line ${number} of ${file} is not JSON and was skipped.\n`);

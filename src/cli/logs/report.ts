@@ -1,7 +1,9 @@
 /** The output of `strongroom logs verify` for people. */
+
 import type { LogFinding } from '../../audit/finding.ts';
 import type { Verification } from '../../audit/verify.ts';
 import { counted, grouped } from '../terminal/progress.ts';
+import { visible } from '../terminal/visible.ts';
 
 const findingsShownMax = 20;
 
@@ -23,7 +25,10 @@ export function describeVerification(
 }
 
 function describeFinding({ kind, message, tenant_id, stream_id }: LogFinding): string {
-  const place = [tenant_id && `tenant ${tenant_id}`, stream_id && `stream ${stream_id}`];
+  const place = [
+    tenant_id && `tenant ${visible(tenant_id)}`,
+    stream_id && `stream ${visible(stream_id)}`,
+  ];
   const where = place.filter((part) => part !== undefined).join(', ');
   return `  ${kind}: ${message}${where === '' ? '' : `\n    in ${where}`}`;
 }
@@ -40,5 +45,5 @@ function countsOf(verification: Verification): string[] {
 function keysOf({ publicKeys }: Verification, trustedKeys: readonly string[]): string[] {
   if (trustedKeys.length > 0) return [];
   const advice = 'no key was given: compare it with the one you have stored';
-  return publicKeys.map((key) => `  signed by ${key} (${advice})`);
+  return publicKeys.map((key) => `  signed by ${visible(key)} (${advice})`);
 }

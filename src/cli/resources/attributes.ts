@@ -1,7 +1,7 @@
 /** The attributes of an operation as options: their help, and the values that are given. */
-import { readFileSync } from 'node:fs';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import { type Flag, type Flags, UsageError } from '../terminal/command.ts';
+import { readGivenFile, readGivenStream } from '../terminal/given-text.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Attribute } from './description.ts';
 
@@ -85,11 +85,8 @@ async function valueIn(attribute: Attribute, flags: Flags, terminal: Terminal): 
 }
 
 async function contentsOf(file: string, { stdin }: Terminal): Promise<string> {
-  if (file !== standardInput) return readFileSync(file, 'utf8');
-  stdin.setEncoding('utf8');
-  let text = '';
-  for await (const chunk of stdin) text += String(chunk);
-  return text;
+  if (file !== standardInput) return readGivenFile(file);
+  return readGivenStream('standard input', stdin);
 }
 
 /** A text that is no JSON object, list or string is meant as it is: a card number is no number. */

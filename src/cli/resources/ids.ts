@@ -1,8 +1,8 @@
 /** The ids that shells complete: of resources that the key may list, and the names of profiles. */
 import { isObject } from '../../base/json.ts';
 import { UsageError } from '../terminal/command.ts';
-import { visible } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { visible } from '../terminal/visible.ts';
 import { describedOperation } from './description.ts';
 import { profileFor, readProfiles } from './profiles.ts';
 import { requestVault } from './request.ts';
@@ -21,6 +21,9 @@ export type ListedResource = keyof typeof listed | 'profile';
 
 export const listedResources = [...Object.keys(listed), 'profile'] as readonly ListedResource[];
 
+/** Shells put it into a command line: it must be a word that means nothing else there, whatever responded. */
+const idForm = /^[\w.-]{1,64}$/;
+
 const isListed = (name: string): name is keyof typeof listed => Object.hasOwn(listed, name);
 
 /**
@@ -36,8 +39,9 @@ export async function idLines({ env }: Pick<Terminal, 'env'>, name: string): Pro
     path: `${path}?size=100`,
   });
   const list = isObject(response) ? response['data'] : response;
-  return (Array.isArray(list) ? list : []).filter(isObject).map((one) => {
-    const title = one['name'] ?? one['application_id'] ?? '';
-    return `${visible(String(one['id']))}\t${visible(String(title))}`;
+  return (Array.isArray(list) ? list : []).filter(isObject).flatMap((one) => {
+    const { id, name: title = one['application_id'] ?? '' } = one;
+    if (typeof id !== 'string' || !idForm.test(id)) return [];
+    return [`${id}\t${visible(String(title))}`];
   });
 }

@@ -1,7 +1,8 @@
 /** `strongroom login` and `logout`: the vault and the key that commands for resources use. */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { exposedMode } from '../../base/private-file.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
+import { readGivenFile } from '../terminal/given-text.ts';
 import { secretLines } from '../terminal/secret-lines.ts';
 import { printList } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
@@ -139,7 +140,7 @@ async function keyIn(flags: Flags, terminal: Terminal): Promise<string> {
     if (exposedMode(statSync(file)) !== undefined) {
       throw new UsageError('others may read the file of --key-file; run chmod 600 on it');
     }
-    return readFileSync(file, 'utf8').trim();
+    return readGivenFile(file).trim();
   }
   for await (const line of secretLines(terminal, () => 'Key (not shown): ')) return line.trim();
   throw new UsageError('there is no key on standard input');

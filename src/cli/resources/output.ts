@@ -2,8 +2,9 @@
 import { isObject, type Json } from '../../base/json.ts';
 import { selectJson } from '../../expressions/select-json.ts';
 import { type Flags, jsonFlag, UsageError } from '../terminal/command.ts';
-import { printList, visible } from '../terminal/table.ts';
+import { printList } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import { visible } from '../terminal/visible.ts';
 
 export const outputFlags = {
   json: jsonFlag,
@@ -59,7 +60,7 @@ function printRows(
   });
   const { next, total_items } =
     isObject(response) && isObject(response['pagination']) ? response['pagination'] : {};
-  if (typeof next === 'string') terminal.stderr.write(`More: --start ${next}\n`);
+  if (typeof next === 'string') terminal.stderr.write(`More: --start ${visible(next)}\n`);
   else if (typeof total_items === 'number' && total_items > rows.length) {
     terminal.stderr.write(`${rows.length} of ${total_items}; more with --page and --size\n`);
   }
@@ -68,7 +69,9 @@ function printRows(
 function attributesOf(response: unknown): readonly string[] {
   if (!isObject(response)) return [textOf(response)];
   const width = Math.max(...Object.keys(response).map((name) => name.length));
-  return Object.entries(response).map(([name, value]) => `${name.padEnd(width)}  ${textOf(value)}`);
+  return Object.entries(response).map(
+    ([name, value]) => `${visible(name).padEnd(width)}  ${textOf(value)}`,
+  );
 }
 
 function textOf(value: unknown): string {

@@ -1,5 +1,6 @@
 /** One request of a command to a running vault. */
 import { isObject, type Json } from '../../base/json.ts';
+import { readGivenStream } from '../terminal/given-text.ts';
 import { ResponseError } from '../terminal/response-error.ts';
 import type { Profile } from './profiles.ts';
 
@@ -34,7 +35,7 @@ export async function requestVault(
     const { code = error.name } = (error.cause ?? {}) as NodeJS.ErrnoException;
     throw new ResponseError(`cannot reach ${address}: ${code}; is the vault running there?`);
   });
-  const text = await response.text();
+  const text = await readGivenStream('the response', response.body);
   const value = text === '' ? undefined : parsed(text);
   if (response.ok) return value;
   throw new ResponseError(refusalOf(response.status, value));

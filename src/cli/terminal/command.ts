@@ -1,5 +1,7 @@
 /** The declaration of a command. */
+
 import type { Terminal } from './terminal.ts';
+import { visible } from './visible.ts';
 
 export interface Flag {
   readonly kind: 'string' | 'boolean';
@@ -62,13 +64,17 @@ export function repeated(flags: Flags, name: string): readonly string[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The output of a command: one JSON object for programs, or a line for people. */
+/** The output of a command: one JSON object for programs, or lines for people. */
 export function print(
   { stdout }: Terminal,
   flags: Flags,
   { json, line }: { json: object; line: string },
 ): void {
-  stdout.write(`${flags['json'] === true ? JSON.stringify(json) : line}\n`);
+  stdout.write(`${flags['json'] === true ? JSON.stringify(json) : linesOf(line)}\n`);
+}
+
+function linesOf(text: string): string {
+  return text.split('\n').map(visible).join('\n');
 }
 
 export const jsonFlag: Flag = { kind: 'boolean', meaning: 'print JSON, for programs' };

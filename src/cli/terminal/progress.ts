@@ -1,5 +1,5 @@
 /** Reports the progress of a long command on standard error. */
-import type { Terminal } from './terminal.ts';
+import type { Terminal, TerminalOutput } from './terminal.ts';
 
 const terminalEveryMs = 200;
 /** Without a terminal each report is a line of its own, so there are fewer. */
@@ -33,12 +33,18 @@ export function startProgress(
       if (now - last < everyMs || done === 0) return;
       last = now;
       const text = textOf(done, now);
-      stderr.write(stderr.isTTY ? `\r${text}\u001b[K` : `${text}\n`);
+      if (stderr.isTTY) redraw(stderr, text);
+      else stderr.write(`${text}\n`);
     },
     finish: () => {
-      if (stderr.isTTY) stderr.write('\r\u001b[K');
+      if (stderr.isTTY) redraw(stderr, '');
     },
   };
+}
+
+/** Writes over the line of the cursor. Bytes are not made visible; see `shown-terminal.ts`. */
+export function redraw(output: TerminalOutput, text: string): void {
+  output.write(Buffer.from(`\r${text}\u001b[K`));
 }
 
 const barLength = 24;

@@ -1,7 +1,7 @@
 /** Public keys that the caller trusts, for commands that verify what the vault has signed. */
-import { readFileSync } from 'node:fs';
 import { readPublicKey } from '../../keys/signing.ts';
 import { type Flag, UsageError } from './command.ts';
+import { readGivenFile } from './given-text.ts';
 
 export const publicKeyFlag: Flag = {
   kind: 'string',
@@ -12,7 +12,7 @@ export const publicKeyFlag: Flag = {
 
 /** @throws UsageError for anything but an Ed25519 key. */
 export function readTrustedKey(given: string): string {
-  const key = readPublicKey(given) ?? readPublicKey(readFileSync(given, 'utf8'));
+  const key = readPublicKey(given) ?? readPublicKey(readGivenFile(given));
   if (key !== undefined) return key;
   throw new UsageError('--public-key must be an Ed25519 key, or a file that contains one');
 }

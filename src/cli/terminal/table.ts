@@ -1,6 +1,7 @@
 /** Lists: a table for people, a line of JSON for each row for programs. */
 import type { Flags } from './command.ts';
 import type { Terminal } from './terminal.ts';
+import { visible } from './visible.ts';
 
 /** The text of a row under each heading. */
 export type Columns<R> = Readonly<Record<string, (row: R) => string>>;
@@ -22,17 +23,6 @@ export function printList<R>(
 }
 
 const gap = '  ';
-
-/**
- * Control and format characters, which a stored text may have, as escapes: they would steer the terminal, or show the
- * rest of a line in another order.
- */
-export function visible(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  );
-}
 
 function table<R>(rows: readonly R[], columns: Columns<R>): string[] {
   const headings = Object.keys(columns).map((name) => name.toUpperCase());
