@@ -77,6 +77,18 @@ const environment = {
   STRONGROOM_OUTBOUND_ALLOW: `${called.environment['STRONGROOM_OUTBOUND_ALLOW']},${receiver.destination.name}`,
 };
 
+test('calls of proxies from Python take no cookies along, and no path leads above them', {
+  skip,
+}, async () => {
+  const printed = JSON.parse(await run(join(folder, 'tests', 'calls.py'), ''));
+  assert.deepEqual(
+    printed.seen.map(([, cookie]: [string, string | null]) => cookie),
+    [null, null, null, 'own=1', 'own=2', null],
+  );
+  assert.equal(printed.seen.at(-1)[0], '/proxy/a..b/...c/%2f?x=../y');
+  assert.deepEqual(printed.climbed, []);
+});
+
 onBothEngines('the Python client', (engine) => {
   const tenants = tenantsOf(engine, { environment });
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
@@ -20,7 +21,7 @@ from ._streams import (
     import_tokens,
     import_tokens_async,
 )
-from ._transport import AsyncResource, AsyncTransport, Core, SyncResource, SyncTransport
+from ._transport import AsyncResource, AsyncTransport, Core, SyncResource, SyncTransport, built
 from ._types import Application, ImportResult, Token
 
 _TIMEOUT = 30.0
@@ -100,10 +101,10 @@ def _proxy_call(core: Core, url: str, proxy: str | None, headers: Mapping[str, s
         sent[core.header("PROXY-URL")] = f"{parts.scheme}://{parts.netloc}"
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     address = f"{core.url}/proxy{path}"
-    # A part of the path may come from a stranger, and `..` would lead to the vault's own interface, with the key.
-    base = f"{httpx.URL(core.url).path.rstrip('/')}/proxy"
-    reached = httpx.URL(address).path
-    if reached != base and not reached.startswith(f"{base}/"):
+    # A part of the path may come from a stranger, and `..` would lead to the vault's own interface, with the key: also
+    # where a server in front of the vault decodes it. Decoded twice, because some do.
+    segments = re.split(r"[/\\\\]", unquote(unquote(parts.path)))
+    if ".." in segments or "." in segments or (path and path[0] not in "/?"):
         raise ConfigurationError("The path of a call must not lead above the destination.")
     return address, sent
 
@@ -137,9 +138,9 @@ class Proxy(SyncResource):
         limit = transport.timeout if timeout is None else timeout
         failure: StrongroomError
         try:
-            response = transport._client.request(
-                method, address, headers=sent, timeout=limit, follow_redirects=False, **options
-            )
+            auth = options.pop("auth", httpx.USE_CLIENT_DEFAULT)
+            outgoing = built(transport._client, method, address, headers=sent, timeout=limit, **options)
+            response = transport._client.send(outgoing, auth=auth, follow_redirects=False)
             return _of_destination(transport, response)
         except httpx.HTTPError as error:
             failure = transport.failure_of("proxy.request", error, limit)
@@ -165,9 +166,9 @@ class AsyncProxy(AsyncResource):
         limit = transport.timeout if timeout is None else timeout
         failure: StrongroomError
         try:
-            response = await transport._client.request(
-                method, address, headers=sent, timeout=limit, follow_redirects=False, **options
-            )
+            auth = options.pop("auth", httpx.USE_CLIENT_DEFAULT)
+            outgoing = built(transport._client, method, address, headers=sent, timeout=limit, **options)
+            response = await transport._client.send(outgoing, auth=auth, follow_redirects=False)
             return _of_destination(transport, response)
         except httpx.HTTPError as error:
             failure = transport.failure_of("proxy.request", error, limit)

@@ -282,6 +282,23 @@ def _interface(version: str) -> str:
     return f"0.{minor}" if major == "0" else major
 
 
+def built(client: httpx.Client | httpx.AsyncClient, method: str, url: str, **options: Any) -> httpx.Request:
+    """A request without cookies, unless the caller gives some.
+
+    A client of httpx keeps the cookies of every response. Those of destinations of proxies all come from the address of
+    the vault, and each destination would receive those of the others.
+    """
+    cookies = options.pop("cookies", None)
+    own = httpx.Headers(options.get("headers")).get("cookie")
+    request = client.build_request(method, url, **options)
+    request.headers.pop("cookie", None)
+    if own is not None:
+        request.headers["cookie"] = own
+    elif cookies is not None:
+        httpx.Cookies(cookies).set_cookie_header(request)
+    return request
+
+
 class SyncTransport(Core):
     """Sends requests and waits for them."""
 
@@ -345,7 +362,8 @@ class SyncTransport(Core):
     ) -> tuple[httpx.Response | None, StrongroomError | None]:
         limit = self.timeout if timeout is None else timeout
         try:
-            request = self._client.build_request(
+            request = built(
+                self._client,
                 outgoing.method,
                 self.url + outgoing.path,
                 headers=dict(outgoing.headers),
@@ -438,7 +456,8 @@ class AsyncTransport(Core):
     ) -> tuple[httpx.Response | None, StrongroomError | None]:
         limit = self.timeout if timeout is None else timeout
         try:
-            request = self._client.build_request(
+            request = built(
+                self._client,
                 outgoing.method,
                 self.url + outgoing.path,
                 headers=dict(outgoing.headers),
