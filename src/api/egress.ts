@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { type EgressExplaining, explainEgress } from '../proxies/egress/explain-egress.ts';
 import { makePlaceholder, type PlaceholderMaking } from '../proxies/egress/make-placeholder.ts';
+import { readAuthority } from '../proxies/egress/read-authority.ts';
 import {
   approvals,
   egressCountMax,
@@ -122,6 +123,17 @@ const placeholder = object(
   { title: 'Placeholder' },
 );
 
+const authority = object(
+  {
+    certificate: attribute(
+      text,
+      'The certificate, in PEM. It is valid for these hosts and for no other.',
+    ),
+    hosts: attribute(list, 'The hosts whose connections the vault opens.'),
+  },
+  { title: 'EgressAuthority' },
+);
+
 const question = object(
   {
     application_id: attribute(text, 'Whose program sends the request.'),
@@ -217,6 +229,18 @@ export const egress: Resource<PlaceholderMaking> = {
         },
       },
       handle: ({ caller, body }) => makePlaceholder(tools, caller, body),
+    }),
+    operation({
+      id: 'getEgressAuthority',
+      method: 'GET',
+      path: '/egress/authority',
+      summary: 'Read the certificate authority that the programs of the calling application trust',
+      permission: 'proxy:invoke',
+      alternative: 'token:use',
+      kinds: ['private'],
+      reply: { status: 200, body: authority },
+      example: { reply: { hosts: ['api.example.com'] } },
+      handle: ({ caller }) => readAuthority(tools, caller),
     }),
   ],
 };

@@ -25,7 +25,7 @@ import type { Idempotency } from './idempotency/idempotency.ts';
 import { createAdmission } from './limits/admission.ts';
 import type { OpenLimit } from './limits/open-limit.ts';
 import type { RouteLimits, RouteName } from './limits/rate-limit.ts';
-import { createShares } from './limits/shares.ts';
+import type { Shares } from './limits/shares.ts';
 import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
@@ -83,6 +83,7 @@ export interface ServerOptions
   readonly tracing: Tracing;
   readonly activity: Pick<ActivityCounter, 'request'>;
   readonly console: ConsoleOptions | undefined;
+  readonly shares: Shares;
 }
 
 export function createServer(options: ServerOptions): HttpServer {
@@ -95,8 +96,7 @@ export function createServer(options: ServerOptions): HttpServer {
     begin,
     cors,
     onEnd: observingRequests(options),
-    shares: createShares(),
-    keyOf: (sent) =>
+    keyOf: ({ headers: sent }) =>
       headers.read(sent, 'api-key') ?? (options.console && consoleKeyOf(sent, headers)),
   });
   const admission = createAdmission(options);

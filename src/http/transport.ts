@@ -1,6 +1,6 @@
 /** What lies below every route: connections and their limits, routing, and shutdown. */
 import assert from 'node:assert/strict';
-import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { isIP, type ListenOptions } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -69,7 +69,9 @@ export interface TransportOptions extends ConnectionOptions {
   readonly shares: Shares;
   readonly processorTime: ProcessorTime;
   /** The key that a request is sent with. */
-  readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined;
+  readonly keyOf: (request: IncomingMessage) => string | undefined;
+  /** Preflights of browsers are for a destination. */
+  readonly passesPreflights?: true;
 }
 
 export interface HttpServer {
@@ -128,7 +130,7 @@ export function createTransport(options: TransportOptions): Transport {
   /** Waits for its turn before anything is done for it. */
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const { address, forwarded } = pathOf(request);
-    const apiKey = keyOf(request.headers);
+    const apiKey = keyOf(request);
     const context = new RequestContext({
       ...{ request, response, address, forwarded, apiKey },
       ...toEnd,
@@ -180,7 +182,7 @@ export function createTransport(options: TransportOptions): Transport {
       if (context.flaw !== undefined) throw context.flaw;
       settleTarget(context.request);
       refuseLoop(context, vaultName);
-      if (respondToPreflight(cors, context)) {
+      if (!options.passesPreflights && respondToPreflight(cors, context)) {
         share.done();
         return;
       }

@@ -55,6 +55,7 @@ export const messages = {
     update: 'Application updated',
     delete: 'Application deleted',
     list: 'Applications listed',
+    authority: 'Egress authority of the application retrieved',
     explain: 'Application access explained',
     recount: 'Stored bytes of the application counted again',
   },
@@ -76,6 +77,7 @@ export const messages = {
     delete: 'Proxy deleted',
     list: 'Proxies listed',
     invoke: 'Proxy invoked',
+    scrub: 'Values taken out of a response',
   },
   reactor: {
     create: 'Reactor created',

@@ -27,18 +27,21 @@ import { createBrowserFiles } from '../browser/files.ts';
 import { createImportShared } from '../http/bulk/import-shared.ts';
 import type { ImportShared, Siblings } from '../http/bulk/siblings.ts';
 import { authenticatingPeople } from '../http/console/authenticate-person.ts';
+import { createEgressServer } from '../http/egress/egress-server.ts';
 import { createIdempotency, type Idempotency } from '../http/idempotency/idempotency.ts';
 import { createOpenLimit } from '../http/limits/open-limit.ts';
 import { createRateLimits, unknownRoutes } from '../http/limits/rate-limit.ts';
+import { createShares } from '../http/limits/shares.ts';
 import type { Route } from '../http/protocol/route.ts';
 import { calls } from '../http/proxy/methods.ts';
-import { createServer } from '../http/server.ts';
+import { createServer, type ServerOptions } from '../http/server.ts';
 import { onlyHost } from '../outbound/allow-list.ts';
 import { createOutbound } from '../outbound/call.ts';
 import { createCollector } from '../outbound/collector.ts';
 import { createForward, type ForwardOptions } from '../outbound/forward.ts';
 import { Handshakes } from '../outbound/handshakes.ts';
 import { tracedForward } from '../outbound/traced.ts';
+import { createTunnels } from '../outbound/tunnel.ts';
 import { createProxyFinder } from '../proxies/find.ts';
 import { createMasking } from '../proxies/transforms/masking.ts';
 import { createStoredBytes } from '../reactors/calls/stored-bytes.ts';
@@ -68,6 +71,8 @@ export interface RequestWorker {
    * @throws ConfigError, before anything has changed, for a limit on a route that does not exist.
    */
   apply(settings: WorkerReloadable): void;
+  /** The port of the forward proxy, once it listens; `undefined` where there is none. */
+  egressPort(): number | undefined;
   /** Every operation that requires a key, as declared. */
   readonly sections: readonly Section[];
   /** Lines of an import that another thread has begun. */
@@ -114,6 +119,7 @@ export type RequestWorkerConfig = Pick<
   | 'publicUrl'
   | 'names'
   | 'accessLog'
+  | 'egressAddress'
   | 'showsMetrics'
   | 'otlpEndpoint'
   | 'console'
@@ -221,7 +227,9 @@ export async function createRequestWorker(
         }),
       }
     : keyGate;
-  const server = createServer({
+  const shares = createShares();
+  const serverOptions: ServerOptions = {
+    shares,
     ...tools,
     ...gate,
     routes,
@@ -260,27 +268,39 @@ export async function createRequestWorker(
           roleRules: () => roleRules,
         }
       : undefined,
-  });
+  };
+  const server = createServer(serverOptions);
+  const egress =
+    config.egressAddress &&
+    createEgressServer({
+      ...serverOptions,
+      authenticate: keyGate.authenticate,
+      openTunnel: createTunnels(outboundOptions),
+    });
   return {
     sections,
     importShared: createImportShared({ ...tools, ...gate }),
     listen: async ({ host, port, isShared = false }) => {
       const place = { host, port, backlog, ...(isShared && { reusePort: true }) };
       await server.listen(place);
+      if (egress) await egress.listen({ ...place, ...config.egressAddress });
       return (server.server.address() as AddressInfo).port;
     },
+    egressPort: () => (egress?.server.address() as AddressInfo | null | undefined)?.port,
     apply: (settings) => {
       requireKnownRoutes(settings, routes);
       const { rules, failedAuthentication, description } = settings.rateLimits;
-      if (settings.tls) server.setTls(settings.tls);
-      server.setTrustedProxies(settings.trustedProxies);
+      for (const one of egress ? [server, egress] : [server]) {
+        if (settings.tls) one.setTls(settings.tls);
+        one.setTrustedProxies(settings.trustedProxies);
+      }
       rateLimits.setRules(rules);
       shared.attempts.setLimit(failedAuthentication);
       roleRules = settings.roleRules;
       for (const limit of Object.values(openLimits)) limit.setLimit(description);
     },
     close: async () => {
-      await server.close();
+      await Promise.all([server.close(), egress?.close()]);
       await masking.close();
       await code.sandbox?.close();
       await spans?.close();

@@ -23,6 +23,8 @@ import { createUnsealing, type Unsealing, type UnsealProgress } from './unsealin
 export interface Running {
   /** The address on which it listens, for example `http://127.0.0.1:8080`. */
   readonly url: string;
+  /** The address of the forward proxy, if there is one. */
+  readonly egressUrl: string | undefined;
   /** The address of metrics, if it is another one. */
   readonly metricsUrl: string | undefined;
   readonly vault: Process;
@@ -198,6 +200,8 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
   const delivering = startDelivering(vault, config);
   return {
     url: urlOf(config, listening.port),
+    egressUrl:
+      config.egressAddress && urlOf({ ...config, ...config.egressAddress }, listening.egressPort),
     metricsUrl: metrics?.url,
     vault,
     bootstrapped: vault.bootstrapped,
@@ -213,6 +217,7 @@ async function start(vault: Process, starting: Starting): Promise<Running> {
 
 interface Listening {
   readonly port: number;
+  readonly egressPort: number;
   apply(...settings: Parameters<RequestWorker['apply']>): void | Promise<void>;
   respond(): Promise<void>;
   /** Resolves when every request that has begun has its response. */
@@ -223,7 +228,8 @@ interface Listening {
 async function listen(vault: Process, { config, options, address }: Starting): Promise<Listening> {
   if (mayShare(config, vault)) {
     const { startThreads } = await import('./threads.ts');
-    return startThreads(vault, config, { ...options, address });
+    const threads = await startThreads(vault, config, { ...options, address });
+    return { ...threads, egressPort: config.egressAddress?.port ?? 0 };
   }
   const { createRequestWorker } = await import('./request-worker.ts');
   const worker = await createRequestWorker(vault, config, options);
@@ -232,7 +238,8 @@ async function listen(vault: Process, { config, options, address }: Starting): P
     const { apply, close } = worker;
     // It is this thread.
     const respond = async () => undefined;
-    return { port: await worker.listen(config), apply, respond, close };
+    const port = await worker.listen(config);
+    return { port, egressPort: worker.egressPort() ?? 0, apply, respond, close };
   } catch (error) {
     await worker.close();
     throw error;

@@ -89,6 +89,7 @@ export type {
   Delivery,
   DeliveryAttempt,
   DeliveryList,
+  EgressAuthority,
   EgressExplanation,
   EgressLimit,
   EgressPolicy,

@@ -1,7 +1,13 @@
 /** Egress: what programs hold in the place of values. */
 import type { RequestOptions } from './connection.ts';
 import { Resource } from './resource.ts';
-import type { EgressExplanation, EgressQuestion, Placeholder, PlaceholderRequest } from './wire.ts';
+import type {
+  EgressAuthority,
+  EgressExplanation,
+  EgressQuestion,
+  Placeholder,
+  PlaceholderRequest,
+} from './wire.ts';
 
 /**
  * How a program uses values that it never sees, as `vault.egress`.
@@ -45,6 +51,18 @@ export class Egress extends Resource {
    */
   placeholder(request: PlaceholderRequest, options?: RequestOptions): Promise<Placeholder> {
     return this.call('createPlaceholder', { body: request }, options);
+  }
+
+  /**
+   * The certificate authority that programs of the key's application trust. It needs a private key.
+   *
+   * @example
+   * ```ts
+   * const { certificate } = await vault.egress.authority();
+   * ```
+   */
+  authority(options?: RequestOptions): Promise<EgressAuthority> {
+    return this.call('getEgressAuthority', {}, options);
   }
 
   /**

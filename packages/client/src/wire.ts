@@ -1002,6 +1002,14 @@ export interface DeliveryList {
   data: Delivery[];
 }
 
+/** An egress authority. */
+export interface EgressAuthority {
+  /** The certificate, in PEM. It is valid for these hosts and for no other. */
+  certificate: string;
+  /** The hosts whose connections the vault opens. */
+  hosts: string[];
+}
+
 /** An egress budget. */
 export interface EgressBudget {
   /** How many values in an hour. */
@@ -3188,6 +3196,13 @@ export interface Operations {
     body: PlaceholderRequest;
     reply: Placeholder;
   };
+  /** Read the certificate authority that the programs of the calling application trust. */
+  getEgressAuthority: {
+    params: undefined;
+    query: undefined;
+    body: undefined;
+    reply: EgressAuthority;
+  };
   /** Create a reactor. */
   createReactor: {
     params: undefined;
@@ -3557,6 +3572,7 @@ export const operations: Readonly<Record<OperationId, string>> = {
   updateProxy: 'PATCH /proxies/{id} management',
   deleteProxy: 'DELETE /proxies/{id} management',
   createPlaceholder: 'POST /placeholders private',
+  getEgressAuthority: 'GET /egress/authority private',
   createReactor: 'POST /reactors management',
   listReactors: 'GET /reactors management',
   getReactor: 'GET /reactors/{id} management',

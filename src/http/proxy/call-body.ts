@@ -16,10 +16,22 @@ const heldBytesMax = 65_536;
 
 const whole = { failure: () => undefined };
 
+/** What makes a body be read whole. */
+export interface BodyMarks {
+  readonly isIn: (text: string) => boolean;
+  /** What may be parted between two chunks, less one. */
+  readonly overlapBytes: number;
+}
+
+/** The longest beginning of an expression is `%7B%7B`. */
+const expressionMarks: BodyMarks = { isIn: hasExpressions, overlapBytes: 5 };
+
 export interface CallBodyOptions {
   readonly streaming: Pick<Streaming, 'received'>;
   /** Expressions in it are the destination's. */
   readonly literal: boolean;
+  /** What is looked for in it; expressions unless given. */
+  readonly marks?: BodyMarks;
   /** Called with the bytes of a large body before they are held. */
   readonly hold: (bytes: number) => void;
 }
@@ -31,7 +43,7 @@ export interface CallBodyOptions {
  */
 export async function readCallBody(
   context: RequestContext,
-  { streaming, literal, hold }: CallBodyOptions,
+  { streaming, literal, hold, marks = expressionMarks }: CallBodyOptions,
 ): Promise<CallBody> {
   const { headers } = context;
   requireChunkedAlone(headers);
@@ -46,7 +58,7 @@ export async function readCallBody(
   try {
     const heldMax =
       length > bodyWithExpressionsBytesMax ? heldBytesMax : bodyWithExpressionsBytesMax;
-    return await readText(source, { heldMax, form, hold });
+    return await readText(source, { heldMax, form, hold, marks });
   } catch (error) {
     await source.return(undefined);
     context.setHeader('connection', 'close');
@@ -75,13 +87,17 @@ function isEncoded({
 type Source = AsyncGenerator<Buffer>;
 
 interface BodyReading extends Pick<CallBodyOptions, 'hold'> {
+  readonly marks: BodyMarks;
   readonly heldMax: number;
   readonly form: CallBody['form'];
 }
 
 /** Holds the beginning, so that nothing is sent of a body with expressions that turns out to be too large. */
-async function readText(source: Source, { heldMax, form, hold }: BodyReading): Promise<CallBody> {
-  const scan = createScan();
+async function readText(
+  source: Source,
+  { heldMax, form, hold, marks }: BodyReading,
+): Promise<CallBody> {
+  const scan = createScan(marks);
   const held: Buffer[] = [];
   let bytes = 0;
   let found = false;
@@ -123,16 +139,13 @@ function streamOf(source: Source, begun?: BegunBody): Pick<CallBody, 'content' |
   return { content, failure: () => failure };
 }
 
-/** The longest beginning of an expression, `%7B%7B`, may be parted between two chunks. */
-const overlapBytes = 5;
-
-/** True once a chunk, with what came before it, holds the beginning of an expression. */
-function createScan(): (chunk: Buffer) => boolean {
+/** True once a chunk, with what came before it, holds a mark. */
+function createScan({ isIn, overlapBytes }: BodyMarks): (chunk: Buffer) => boolean {
   let tail = '';
   return (chunk) => {
     const text = tail + chunk.toString('latin1');
     tail = text.slice(-overlapBytes);
-    return hasExpressions(text);
+    return isIn(text);
   };
 }
 

@@ -8,6 +8,7 @@ import { invalidCall } from '../../proxies/calls/called-proxy.ts';
 import { type CallPath, checkPath } from '../../proxies/calls/destination.ts';
 import { createHeldBytes } from '../../proxies/calls/held-bytes.ts';
 import { refusalOfCall } from '../../proxies/calls/permitted.ts';
+import type { ProxyCall, ProxyResponse } from '../../proxies/calls/proxy-call.ts';
 import type { ProxyFinder } from '../../proxies/find.ts';
 import type { VaultNames } from '../../rules/host-names.ts';
 import { isEnded, perform } from '../../rules/operation.ts';
@@ -17,8 +18,8 @@ import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import type { Streaming } from '../protocol/streaming.ts';
-import { readCallBody } from './call-body.ts';
-import { headersOfCall } from './call-headers.ts';
+import { type CallBodyOptions, readCallBody } from './call-body.ts';
+import { type CallHeaders, headersOfCall } from './call-headers.ts';
 import { isCallAddress, targetBelowProxy, targetOfHost } from './call-target.ts';
 import {
   type CallParties,
@@ -58,17 +59,29 @@ interface AddressedCall extends CallPath, Pick<CallSought, 'find' | 'url'> {
   readonly isOnOwnHost: boolean;
 }
 
-export function createCalling(options: CallingOptions): HandlerOfCall {
-  const { store, clock, headers, admission, proxies, streaming } = options;
-  const hosts = createProxyHosts(options);
-  const findCall = createFindCall(options);
+/** What differs between calls of proxies and requests of programs. */
+export interface HandledCall extends CallPath, Pick<CallBodyOptions, 'marks'> {
+  readonly isOnOwnHost: boolean;
+  /** Who calls, and what, as of now. The limits are of the first time. */
+  readonly parties: (limits: RouteLimits | undefined) => Promise<CallParties>;
+  readonly headers: () => CallHeaders;
+  /** Before anything is opened for the call. */
+  readonly prepare?: (parties: CallParties) => Promise<Pick<ProxyCall, 'readPlaceholders'>>;
+  /** @throws VaultError in the place of the response. */
+  readonly receive?: (response: ProxyResponse, call: ProxyCall) => ProxyResponse;
+}
+
+/** In the order in which every call is handled, whatever names its destination. */
+export function createHandleCall(
+  options: CallingOptions,
+): (context: RequestContext, handled: HandledCall) => Promise<void> {
+  const { store, clock, headers, admission, streaming } = options;
   const shareOf = createHeldBytes();
   const limits = new Map<string, RouteLimits>(
     callMethods.map((method) => [method, options.rateLimits({ method, path: callPath })]),
   );
 
-  async function handle(context: RequestContext, addressed: AddressedCall): Promise<void> {
-    context.isProxyCall = true;
+  async function handle(context: RequestContext, handled: HandledCall): Promise<void> {
     context.route = callPath;
     const { method } = context;
     requireCallMethod(method);
@@ -76,18 +89,24 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     const counting = limits.get(method)?.byAddress(sender, context);
     if (counting) await counting;
     const admittedAt = clock.now();
-    const sought = { ...addressed, context };
-    let parties = await findCall({ ...sought, limits: limits.get(method) });
+    const { path, query, parties: find } = handled;
+    let parties = await find(limits.get(method));
     context.caller = parties.caller;
     refuseIdempotencyKey(context, headers);
-    const { path, query } = addressed;
     checkPath(path);
     const refused = refusedCall(parties, { method, path });
     if (refused) await refused;
-    const sent = headersOfCall(context, headers);
-    const literal = parties.proxy.disableDetokenization;
+    const prepared = await handled.prepare?.(parties);
+    const sent = handled.headers();
+    const { marks } = handled;
+    const literal = marks === undefined && parties.proxy.disableDetokenization;
     const { hold, release } = shareOf(parties.proxy.tenant.id);
-    const body = await readCallBody(context, { streaming, literal, hold }).catch((error) => {
+    const body = await readCallBody(context, {
+      streaming,
+      literal,
+      hold,
+      ...(marks && { marks }),
+    }).catch((error) => {
       release();
       throw error;
     });
@@ -95,7 +114,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     if (turn) await turn;
     const gone = new AbortController();
     const stands = async () => {
-      requireSameBasis(parties, await findCall({ ...sought, limits: undefined }));
+      requireSameBasis(parties, await find(undefined));
     };
     // Bodies flow in both directions for as long as their hosts like: they end with the key and with the proxy.
     const watch = setInterval(() => {
@@ -112,12 +131,13 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     });
     // While a body arrives slowly, a key may be revoked, and a proxy or its tenant changed.
     if (clock.now() - admittedAt >= admissionMs) {
-      parties = await findCall({ ...sought, limits: undefined });
+      parties = await find(undefined);
       context.caller = parties.caller;
       await refusedCall(parties, { method, path });
     }
-    const call = {
+    const call: ProxyCall = {
       ...parties,
+      ...prepared,
       method,
       path,
       query,
@@ -137,7 +157,7 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
       gone.abort();
       throw error;
     });
-    passOn(context, response, addressed.isOnOwnHost);
+    passOn(context, handled.receive?.(response, call) ?? response, handled.isOnOwnHost);
   }
 
   /** Where it is not allowed, which is logged. */
@@ -149,6 +169,27 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     const route = { ...calling, method: sent.method };
     const performing = { store, actor: parties.caller, clock, route };
     return refused && perform(performing, async () => refused);
+  }
+
+  return handle;
+}
+
+export function createCalling(options: CallingOptions): HandlerOfCall {
+  const { headers, proxies } = options;
+  const hosts = createProxyHosts(options);
+  const findCall = createFindCall(options);
+  const handleCall = createHandleCall(options);
+
+  function handle(context: RequestContext, addressed: AddressedCall): Promise<void> {
+    context.isProxyCall = true;
+    const { path, query, isOnOwnHost } = addressed;
+    return handleCall(context, {
+      path,
+      query,
+      isOnOwnHost,
+      parties: (limits) => findCall({ ...addressed, context, limits }),
+      headers: () => headersOfCall(context, headers),
+    });
   }
 
   async function byHost(host: string, context: RequestContext): Promise<HandleCall | undefined> {

@@ -2,8 +2,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createPause } from '../../base/pauses.ts';
 import { ExpressionError } from '../../expressions/evaluation/error.ts';
-import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
-import type { Reference } from '../../expressions/reading.ts';
 import {
   type CompiledText,
   evaluateFitting,
@@ -15,25 +13,13 @@ import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import { isOfServer } from '../../rules/caller.ts';
 import { invalidCall } from './called-proxy.ts';
 import { checkSegments } from './destination.ts';
-import type { ProxyCall } from './proxy-call.ts';
-
-/** The parts of a call that are strings. */
-export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
+import type { CallTexts, ProxyCall, Writable } from './proxy-call.ts';
 
 /**
  * The maximum number of expressions in all parts of a call together, if the call has no key or one that browsers can
  * read. The vault compiles expressions before it knows whether they can be evaluated.
  */
 export const publicExpressionsMax = 500;
-
-export interface CallTexts {
-  readonly references: readonly Reference[];
-  /**
-   * @param scope without the body. Headers, path, and query may refer to the body as it is forwarded.
-   * @throws VaultError `invalid_proxy_request` naming the part, without any value.
-   */
-  write(scope: RequestScope, evaluation: Evaluation): Writable;
-}
 
 /** A string with its part of the call. */
 interface PlacedText {

@@ -9,15 +9,15 @@ import { refusalWhereOff } from '../../reactors/code/check.ts';
 import { isOfServer } from '../../rules/caller.ts';
 import type { CompletedOperation, Decide, Effect, Refused } from '../../rules/operation.ts';
 import { holds } from '../../rules/policy.ts';
-import { refuse } from '../../rules/refusal.ts';
+import { deny, refuse } from '../../rules/refusal.ts';
 import type { Change, Precondition } from '../../store/change.ts';
 import { names, transformsOf } from '../transforms.ts';
-import { type CallTexts, readCallTexts, textOf, type Writable } from './call-texts.ts';
+import { readCallTexts, textOf } from './call-texts.ts';
 import { invalidCall } from './called-proxy.ts';
 import { type EncryptedData, openEncryptedData } from './encrypted-data.ts';
 import { jsonOrText, jsonValuesMax, publicJsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
-import type { ProxyCall, ProxyResponse } from './proxy-call.ts';
+import type { CallTexts, ProxyCall, ProxyResponse, Writable } from './proxy-call.ts';
 import { type SendTools, send } from './send.ts';
 import { sendCoded } from './send-coded.ts';
 import { useTokens } from './use-tokens.ts';
@@ -47,13 +47,23 @@ export function callProxy(tools: ProxyCalling, call: ProxyCall): Decide<ProxyRes
       const refusal = { entity: 'token', id: '*', permission: 'token:create' } as const;
       return refuse(caller, tools.clock.now(), refusal);
     }
-    read ??= proxy.disableDetokenization ? Promise.resolve(undefined) : readCallTexts(call);
-    const texts = await read;
+    read ??= readTexts(call);
+    const texts = await read.catch((error: unknown) => {
+      if (call.readPlaceholders && error instanceof VaultError) return error;
+      throw error;
+    });
+    if (texts instanceof VaultError) return deny(caller, tools.clock.now(), invoking, texts);
     if (texts === undefined && transforms.request.length === 0) {
       return { reachOut: () => send(tools, { call, written: call, made: nothingMade }) };
     }
     return completed(tools, { call, texts, conflict });
   };
+}
+
+/** Programs behind the address for egress hold placeholders, and no expressions. */
+async function readTexts(call: ProxyCall): Promise<CallTexts | undefined> {
+  if (call.readPlaceholders) return call.readPlaceholders(call);
+  return call.proxy.disableDetokenization ? undefined : readCallTexts(call);
 }
 
 interface CallCompletion {

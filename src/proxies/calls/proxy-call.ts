@@ -1,7 +1,10 @@
 /** The input and the outcome of a decision about a proxy call. */
 import type { Readable } from 'node:stream';
 import type { VaultError } from '../../base/errors.ts';
+import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
+import type { Reference } from '../../expressions/reading.ts';
 import type { TextForm } from '../../expressions/request-parts/forms.ts';
+import type { RequestScope } from '../../expressions/request-parts/scope.ts';
 import type { ForwardResponse } from '../../outbound/response.ts';
 import type { Caller } from '../../rules/caller.ts';
 import type { CalledProxy } from './called-proxy.ts';
@@ -22,8 +25,22 @@ export interface ProxyCall extends CallPath {
   readonly hold: (bytes: number) => void;
   /** Rejects once the key, the proxy, or the application of the call has ended. */
   readonly stands: () => Promise<unknown>;
+  /** Set for the call of a program that holds placeholders in place of values. */
+  readonly readPlaceholders?: (call: ProxyCall) => Promise<CallTexts | undefined>;
   /** Aborted if the caller disconnects. */
   readonly signal: AbortSignal;
+}
+
+/** The parts of a call that are strings. */
+export type Writable = Pick<ProxyCall, 'path' | 'query' | 'headers' | 'body'>;
+
+export interface CallTexts {
+  readonly references: readonly Reference[];
+  /**
+   * @param scope without the body. Headers, path, and query may refer to the body as it is forwarded.
+   * @throws VaultError `invalid_proxy_request` naming the part, without any value.
+   */
+  write(scope: RequestScope, evaluation: Evaluation): Writable;
 }
 
 export interface CallBody {

@@ -10,10 +10,9 @@ import { type CodeResponse, failure } from '../../reactors/runs/outcome.ts';
 import { headersOfCode } from '../../reactors/runs/response-headers.ts';
 import { type CodeRunning, runCode } from '../../reactors/runs/run.ts';
 import type { CodeTransform } from '../transforms/definitions.ts';
-import type { Writable } from './call-texts.ts';
-import { ephemeralId, invalidCall } from './called-proxy.ts';
+import { egressId, ephemeralId, invalidCall } from './called-proxy.ts';
 import { proxyHolder } from './holder.ts';
-import type { ProxyCall } from './proxy-call.ts';
+import type { ProxyCall, Writable } from './proxy-call.ts';
 
 /** The largest body that code can receive. */
 const codeBodyBytesMax = 1_048_576;
@@ -85,7 +84,8 @@ async function coded(
 ): Promise<TransformOutcome> {
   const { proxy, caller, signal } = call;
   const { runtime, code } = transform;
-  assert(proxy.id !== ephemeralId, 'a proxy that a call describes itself has no code');
+  const isStored = proxy.id !== ephemeralId && proxy.id !== egressId;
+  assert(isStored, 'a proxy that a call describes itself has no code');
   const isNewer = runtime.image === 'node22';
   const { outcome } = await runCode(tools, {
     caller,

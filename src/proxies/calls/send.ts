@@ -17,14 +17,13 @@ import type { CodeTransform, ResponseTransform } from '../transforms/definitions
 import type { Mask } from '../transforms/mask.ts';
 import type { Masking } from '../transforms/masking.ts';
 import { names, transformsOf } from '../transforms.ts';
-import type { Writable } from './call-texts.ts';
-import { ephemeralId } from './called-proxy.ts';
+import { egressId, ephemeralId } from './called-proxy.ts';
 import { destinationOf } from './destination.ts';
 import { failedEntry, respondedEntry } from './entries.ts';
 import { withoutKeyThrough } from './holder.ts';
 import { jsonOrText, jsonValuesMax } from './json-body.ts';
 import { type MadeTokens, type MakingTokens, makeTokens } from './make-tokens.ts';
-import type { ProxyCall, ProxyResponse } from './proxy-call.ts';
+import type { ProxyCall, ProxyResponse, Writable } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
 import { errorsByNames } from './response-errors.ts';
 import { type CodedMessage, codeResponse, type TransformOutcome } from './run-code.ts';
@@ -75,6 +74,7 @@ export async function send(
       trace: call.caller.origin.trace,
       loop: call.caller.origin.loop,
       keyless: isKeyless(call.caller),
+      ...(proxy.egress?.plain && { mayBePlain: true as const }),
     });
     const entry = respondedEntry(call, ended(response.status), response.status);
     const isSuccess = response.status >= 200 && response.status < 300;
@@ -106,7 +106,8 @@ async function creatorNow(
 ): Promise<Caller> {
   // A call that describes its own proxy requires a key.
   const { id } = proxy;
-  const withoutKey = id === ephemeralId ? undefined : withoutKeyThrough(store, id);
+  const hasNone = id === ephemeralId || id === egressId;
+  const withoutKey = hasNone ? undefined : withoutKeyThrough(store, id);
   const current = await callerNow({ store, now: clock.now(), withoutKey }, caller);
   if (current && holds(current.policy, 'token:create')) return current;
   throw lacksPermission('token:create');

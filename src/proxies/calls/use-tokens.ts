@@ -1,5 +1,6 @@
 /** The tokens that a call refers to: all are permitted and logged, or none is used. */
 import { VaultError } from '../../base/errors.ts';
+import { type EgressPolicy, policyHasToken } from '../../rules/egress-policies.ts';
 import type { Refused } from '../../rules/operation.ts';
 import type { TokenReading } from '../../tokens/read.ts';
 import { sending, type TargetAccess, using } from '../../tokens/tokenization/reference-targets.ts';
@@ -38,14 +39,26 @@ export function useTokens(
 }
 
 /** A host that the caller chooses may be the caller's own. */
-export function accessOf({ id }: Pick<CalledProxy, 'id'>): {
+export function accessOf({ id, egress }: Pick<CalledProxy, 'id' | 'egress'>): {
   readonly access: TargetAccess;
   /** The required permission in refusals. */
   readonly permission: string;
 } {
+  if (egress) return { access: underPolicy(egress), permission: 'proxy:invoke or token:use' };
   return id === ephemeralId
     ? { access: sending, permission: 'proxy:invoke' }
     : { access: using, permission: 'proxy:invoke or token:use' };
+}
+
+/** What the rules permit, as far as the policy has the token too. */
+function underPolicy(policy: EgressPolicy): TargetAccess {
+  return {
+    ...using,
+    grant: (held, subject) =>
+      policyHasToken(policy, { id: subject.id ?? '', container: subject.container })
+        ? using.grant(held, subject)
+        : undefined,
+  };
 }
 
 function unknownTokens(ids: readonly string[]): VaultError {

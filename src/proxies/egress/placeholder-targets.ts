@@ -34,6 +34,11 @@ export function placeholdersIn(
   }));
 }
 
+/** Whether there is anything that has the form of a placeholder. */
+export function hasPlaceholders(text: string): boolean {
+  return /sr_[1-9A-HJ-NP-Za-km-z]{20}|9999[0-9]{12}/.test(text);
+}
+
 /** The properties of which there can be a number. */
 const properties = [
   undefined,

@@ -77,6 +77,8 @@ export interface Config extends LiveSettings {
   };
   /** Whether each request is a line of the operator's log. */
   readonly accessLog: boolean;
+  /** The address of the forward proxy for programs; there is none unless it is given. */
+  readonly egressAddress: Address | undefined;
   /** The address that serves metrics; then no other does. */
   readonly metricsAddress: Address | undefined;
   /** Whether the address of clients serves them. */
@@ -160,6 +162,7 @@ export function readConfig(given: Environment): Config {
       parsed(read, 'CHECKPOINT_SINK', (text) => parseSink(text, outboundAllow())),
     accessLog: () =>
       oneOf('STRONGROOM_ACCESS_LOG', read('ACCESS_LOG') ?? 'off', ['on', 'off']) === 'on',
+    egressAddress: () => readEgressAddress(read),
     metricsAddress: () => readAddress(read, 'METRICS_ADDRESS'),
     showsMetrics: () => read('METRICS_ADDRESS') === undefined && isOnLoopback(read),
     otlpEndpoint: () => readOtlpEndpoint(read('OTLP_ENDPOINT')),
@@ -228,6 +231,19 @@ function readHost(read: ReadVariable): string {
     'STRONGROOM_HOST',
     'is not a loopback address, so card numbers would cross the network in plaintext. Set ' +
       'STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if a proxy in front terminates TLS',
+  );
+}
+
+/** Programs send their key there, and values in their responses come from there. */
+function readEgressAddress(read: ReadVariable): Address | undefined {
+  const address = readAddress(read, 'EGRESS_ADDRESS');
+  const isEncrypted = read('TLS_CERT') !== undefined || read('TLS_KEY') !== undefined;
+  if (!address || loopback.has(address.host) || isEncrypted || read('TLS') === 'off')
+    return address;
+  throw wrongVariable(
+    'STRONGROOM_EGRESS_ADDRESS',
+    'is not a loopback address, so keys would cross the network in plaintext. Set STRONGROOM_TLS_CERT and ' +
+      'STRONGROOM_TLS_KEY, or STRONGROOM_TLS=off if only this network reaches it',
   );
 }
 

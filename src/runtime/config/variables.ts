@@ -32,6 +32,7 @@ const variableNames = [
   'DATABASE_URL_FILE',
   'DATA_DIR',
   'DATA_KEY_PERIOD',
+  'EGRESS_ADDRESS',
   'FREE_SPACE_MIN',
   'HEADER_PREFIXES',
   'HOST',

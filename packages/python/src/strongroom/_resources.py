@@ -2001,6 +2001,19 @@ class SyncEgress(SyncResource):
         reply = self._transport.call("createPlaceholder", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Placeholder(reply)
 
+    def authority(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.EgressAuthority:
+        """Read the certificate authority that the programs of the calling application trust."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("getEgressAuthority", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.EgressAuthority(reply)
+
     def explain(
         self,
         *,
@@ -2060,6 +2073,19 @@ class AsyncEgress(AsyncResource):
         _body: Any = unset_removed({"token_id": token_id, "property": property, "form": form, "expires_at": expires_at})
         reply = await self._transport.call("createPlaceholder", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.Placeholder(reply)
+
+    async def authority(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.EgressAuthority:
+        """Read the certificate authority that the programs of the calling application trust."""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("getEgressAuthority", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.EgressAuthority(reply)
 
     async def explain(
         self,

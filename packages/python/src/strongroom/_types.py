@@ -350,6 +350,15 @@ class DeliveryList(Object):
     """The items of the page."""
 
 
+class EgressAuthority(Object):
+    """`EgressAuthority` of the interface."""
+
+    certificate: str
+    """The certificate, in PEM. It is valid for these hosts and for no other."""
+    hosts: list[str]
+    """The hosts whose connections the vault opens."""
+
+
 class EgressBudget(Object):
     """`EgressBudget` of the interface."""
 

@@ -62,6 +62,7 @@ export const clientMethods: Readonly<Record<string, Readonly<Record<string, stri
   },
   egress: {
     placeholder: 'createPlaceholder',
+    authority: 'getEgressAuthority',
     explain: 'explainEgress',
   },
   reactors: {

@@ -1,0 +1,350 @@
+/** The forward proxy: programs send their requests through it, and hold placeholders in place of values. */
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import { second } from '../../base/clock.ts';
+import { errorKinds, reasonOf, VaultError } from '../../base/errors.ts';
+import { nodeHttp } from '../../base/node-http.ts';
+import { OutboundError } from '../../outbound/error.ts';
+import type { OpenTunnel } from '../../outbound/tunnel.ts';
+import { egressId, egressProxy } from '../../proxies/calls/called-proxy.ts';
+import { failedEntry } from '../../proxies/calls/entries.ts';
+import { findingPlaceholders, hasPlaceholders } from '../../proxies/egress/placeholder-targets.ts';
+import { readPlaceholders } from '../../proxies/egress/placeholder-texts.ts';
+import { scrubResponse } from '../../proxies/egress/scrub-response.ts';
+import type { Caller, Origin } from '../../rules/caller.ts';
+import { allowsDestination } from '../../rules/destinations.ts';
+import {
+  type EgressPolicy,
+  type EgressTarget,
+  policiesFor,
+  policyFor,
+} from '../../rules/egress-policies.ts';
+import { detailed, entryOf } from '../../rules/log-entries.ts';
+import { isEnded, perform } from '../../rules/operation.ts';
+import { forbid } from '../../rules/refusal.ts';
+import { createBeginResponse } from '../begin-response.ts';
+import { createAdmission } from '../limits/admission.ts';
+import type { Holder } from '../limits/rate-limit.ts';
+import type { Shares } from '../limits/shares.ts';
+import { observingRequests } from '../observe-requests.ts';
+import { createCors } from '../protocol/cors.ts';
+import { createServiceHeaders } from '../protocol/headers.ts';
+import { problemMediaType, problemOf, vaultErrorOf } from '../protocol/problem.ts';
+import type { RequestContext } from '../protocol/request-context.ts';
+import type { CallParties } from '../proxy/find-call.ts';
+import { createHandleCall, type HandledCall } from '../proxy/handle-call.ts';
+import type { ServerOptions } from '../server.ts';
+import { createTransport, type HttpServer } from '../transport.ts';
+import { createEgressLimits } from './egress-limits.ts';
+import { proxyKeyOf, requireSameHost, targetOf } from './egress-target.ts';
+import { createLeafContexts } from './leaf-contexts.ts';
+
+export interface EgressServerOptions extends ServerOptions {
+  readonly shares: Shares;
+  readonly openTunnel: OpenTunnel;
+}
+
+/** What a connection was opened for. */
+interface OpenedConnection extends EgressTarget {
+  readonly key: string;
+}
+
+const route = {
+  method: 'POST',
+  path: '/egress',
+  permission: 'proxy:invoke',
+  alternative: 'token:use',
+  kinds: ['private'],
+} as const;
+
+const marks = { isIn: hasPlaceholders, overlapBytes: 30 };
+/** What a new connection costs: a handshake, and sometimes a certificate, in milliseconds. */
+const connectMs = 2;
+const handshakeMsMax = 10 * second;
+/** Between looks at whether a tunnel may go on. */
+const standsMs = second / 2;
+
+export function createEgressServer(options: EgressServerOptions): HttpServer {
+  const { store, clock, headerPrefixes, authenticate, shares, log, openTunnel } = options;
+  const headers = createServiceHeaders(headerPrefixes);
+  const cors = createCors(headerPrefixes);
+  const opened = new WeakMap<Duplex, OpenedConnection>();
+  const sockets = new Set<Duplex>();
+  const leafContext = createLeafContexts(options);
+  const spend = createEgressLimits(store);
+  const transport = createTransport({
+    ...options,
+    begin: createBeginResponse({ ...options, headers, cors }),
+    cors,
+    passesPreflights: true,
+    onEnd: observingRequests(options),
+    keyOf: (request) => opened.get(request.socket)?.key ?? proxyKeyOf(request),
+  });
+  const { streaming, server } = transport;
+  const admission = createAdmission(options);
+  const handleCall = createHandleCall({ ...options, headers, admission, streaming });
+
+  /** Fails, and records it, unless the caller's policies have the host. */
+  async function requirePolicies(
+    caller: Caller,
+    target: EgressTarget,
+  ): Promise<readonly [EgressPolicy, ...EgressPolicy[]]> {
+    const [first, ...others] = policiesFor(caller.egress ?? [], target);
+    const destinations = caller.tenant.settings.proxy_destinations;
+    if (!first) return refuse(caller, 'No egress policy of the application has this host.');
+    if (allowsDestination(destinations, target.host)) return [first, ...others];
+    return refuse(
+      caller,
+      'The tenant does not allow this destination (setting proxy_destinations).',
+    );
+  }
+
+  async function refuse(caller: Caller, message: string): Promise<never> {
+    const denial = { entity: 'proxy', id: egressId, operation: 'invoke', message };
+    const performing = { store, actor: caller, clock, route };
+    return perform<never>(performing, async () => forbid(caller, clock.now(), denial));
+  }
+
+  async function handle(context: RequestContext): Promise<void> {
+    const { request, apiKey, method } = context;
+    const connection = opened.get(request.socket);
+    if (apiKey === undefined) return challenge(context);
+    const target = connection ?? targetOf(request.headers.host ?? '', true);
+    if (connection) requireSameHost(request, connection);
+    const [path = '', ...query] = (request.url ?? '').split('?');
+    const values = new Set<string>();
+    const parties: HandledCall['parties'] = async (limits) => {
+      const count =
+        limits &&
+        ((holder: Holder) => limits.byKey({ ...admission.senderOf(context), holder }, context));
+      const caller = await admission.admit(route, context, count);
+      const policies = await requirePolicies(caller, target);
+      const policy = policyFor(policies, { method, path });
+      if (!policy || policy.tunnel) {
+        return refuse(
+          caller,
+          'The egress policies for this host do not have the method and the path.',
+        );
+      }
+      return { caller, proxy: egressProxy(caller.tenant, { ...target, policy }) };
+    };
+    await handleCall(context, {
+      path,
+      query: query.length === 0 ? undefined : query.join('?'),
+      isOnOwnHost: false,
+      marks,
+      parties,
+      headers: () => ({ headers: request.rawHeaders, hopHeaders: [], encrypted: undefined }),
+      prepare: (found) => prepare(found, values),
+      receive: (response, { caller, method: sent, proxy }) =>
+        values.size === 0
+          ? response
+          : scrubResponse(response, values, (found) => {
+              if (found > 0)
+                noteFound(
+                  caller,
+                  `${sent}, ${found} in the response of ${new URL(proxy.destinationUrl).host}`,
+                );
+            }),
+    });
+  }
+
+  async function prepare({ caller, proxy }: CallParties, values: Set<string>) {
+    const { egress: policy } = proxy;
+    assert(policy, 'a policy is in the place of the proxy');
+    if (policy.approval) {
+      return refuse(
+        caller,
+        'The egress policy needs the approval of a person, which nobody can give yet.',
+      );
+    }
+    await spend({ caller, policy, what: 'calls', times: 1 });
+    const find = findingPlaceholders({
+      keyring: caller.tenant.keyring,
+      application: caller.application,
+      policies: caller.egress ?? [],
+      now: clock.now(),
+    });
+    return {
+      readPlaceholders: async (call: Parameters<typeof readPlaceholders>[0]) => {
+        const texts = readPlaceholders(call, {
+          policy,
+          find,
+          onValue: (value) => values.add(value),
+        });
+        if (texts) await spend({ caller, policy, what: 'values', times: texts.references.length });
+        return texts;
+      },
+    };
+  }
+
+  /** The request is over, so a failure is the operator's to see. */
+  function noteFound(caller: Caller, detail: string): void {
+    const fact = { entity: 'proxy', id: egressId, operation: 'scrub' } as const;
+    const entry = detailed(entryOf(caller, clock.now(), fact), detail);
+    store.commit({ entries: [entry] }).catch((error: unknown) => {
+      log.error('values in a response are not in the log', { reason: reasonOf(error) });
+    });
+  }
+
+  /** RFC 9110, section 15.5.8. */
+  function challenge(context: RequestContext): void {
+    context.setHeader('proxy-authenticate', proxyAuthenticate);
+    context.send(407, JSON.stringify(authenticationProblem), problemMediaType);
+  }
+
+  async function connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const address = request.socket.remoteAddress ?? '';
+    shares.connect(address, connectMs);
+    const target = targetOf(request.url ?? '', false);
+    const key = proxyKeyOf(request);
+    const dialect = headerPrefixes[0] ?? 'SVC';
+    const origin: Origin = { address, traceId: options.newTraceId(), dialect };
+    const parties = async () => {
+      const caller = await authenticate(key, origin);
+      if (caller.kind !== 'private')
+        await refuse(caller, 'A forward proxy needs a private API key.');
+      const [policy] = await requirePolicies(caller, target);
+      return { caller, policy };
+    };
+    const { caller, policy } = await parties();
+    assert(key !== undefined, 'no caller is authenticated without a key');
+    if (policy.tunnel) {
+      await passOnUnopened({ caller, target, socket, head, parties });
+      return;
+    }
+    const secureContext = await leafContext(caller.tenant, target.host);
+    socket.write(established);
+    if (head.length > 0) socket.unshift(head);
+    open(socket, { ...target, key }, secureContext);
+  }
+
+  function open(
+    socket: Duplex,
+    connection: OpenedConnection,
+    secureContext: Awaited<ReturnType<typeof leafContext>>,
+  ): void {
+    const secured = new TLSSocket(socket as never, {
+      isServer: true,
+      secureContext,
+      ALPNProtocols: ['http/1.1'],
+      // A name that is not the one of the CONNECT would be another site of the same servers.
+      SNICallback: (name, give) =>
+        name.toLowerCase() === connection.host
+          ? give(null, secureContext)
+          : give(new Error('the server name is not the host of the connection')),
+    });
+    const timer = setTimeout(() => secured.destroy(), handshakeMsMax);
+    secured.on('error', () => secured.destroy());
+    secured.once('close', () => {
+      clearTimeout(timer);
+      socket.destroy();
+    });
+    secured.once('secure', () => {
+      clearTimeout(timer);
+      opened.set(secured, connection);
+      // A server of TLS takes connections that are secured by another event.
+      server.emit(options.tls ? 'secureConnection' : 'connection', secured);
+    });
+  }
+
+  interface UnopenedConnection {
+    readonly caller: Caller;
+    readonly target: EgressTarget;
+    readonly socket: Duplex;
+    readonly head: Buffer;
+    readonly parties: () => Promise<{ readonly policy: EgressPolicy }>;
+  }
+
+  /** The entry comes first, as before each call. The connection ends with the key and with the policy. */
+  async function passOnUnopened(unopened: UnopenedConnection): Promise<void> {
+    const { caller, target, socket, head, parties } = unopened;
+    const { host, port } = target;
+    const fact = { entity: 'proxy', id: egressId, operation: 'invoke' } as const;
+    const entry = detailed(
+      entryOf(caller, clock.now(), fact),
+      `CONNECT, tunnel to ${host}:${port}`,
+    );
+    await store.commit({ entries: [entry] });
+    const began = performance.now();
+    const other = await openTunnel(new URL(`https://${host}:${port}`)).catch(async (error) => {
+      const proxy = { id: egressId, destinationUrl: `https://${host}:${port}` } as const;
+      const outcome = { now: clock.now(), milliseconds: Math.round(performance.now() - began) };
+      const reason = error instanceof OutboundError ? error.message : 'it could not be reached';
+      await store.commit({
+        entries: [failedEntry({ caller, proxy, method: 'CONNECT' }, outcome, reason)],
+      });
+      throw new VaultError('bad_gateway', {
+        public: `The destination could not be called: ${reason}.`,
+        cause: error,
+      });
+    });
+    sockets.add(other);
+    const watch = setInterval(() => {
+      parties().then(
+        ({ policy }) => policy.tunnel ?? end(),
+        (error: unknown) => isEnded(error) && end(),
+      );
+    }, standsMs).unref();
+    const end = () => {
+      clearInterval(watch);
+      sockets.delete(other);
+      other.destroy();
+      socket.destroy();
+    };
+    other.on('error', end).once('close', end);
+    socket.on('error', end).once('close', end);
+    socket.write(established);
+    if (head.length > 0) other.write(head);
+    socket.pipe(other).pipe(socket);
+  }
+
+  transport.divert((context) => () => handle(context));
+  server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    connect(request, socket, head).catch((error: unknown) => {
+      const failure = vaultErrorOf(error);
+      if (failure.code === 'internal')
+        log.error('a connection of a program failed', { reason: failure.message });
+      refuseConnect(socket, failure);
+    });
+  });
+  return {
+    ...transport,
+    close: async () => {
+      const closed = transport.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+const established = 'HTTP/1.1 200 Connection Established\r\n\r\n';
+const proxyAuthenticate = 'Basic realm="strongroom", charset="UTF-8"';
+
+const authenticationProblem = {
+  type: 'urn:strongroom:problem:unauthenticated',
+  title: 'Proxy Authentication Required',
+  status: 407,
+  detail: 'Send a valid API key as the password of the proxy.',
+};
+
+/** In place of a connection. */
+function refuseConnect(socket: Duplex, failure: VaultError): void {
+  const isUnknown = failure.code === 'unauthenticated';
+  const status = isUnknown ? 407 : errorKinds[failure.code].status;
+  const body = JSON.stringify(isUnknown ? authenticationProblem : problemOf(failure));
+  const given = isUnknown ? { 'proxy-authenticate': proxyAuthenticate } : (failure.headers ?? {});
+  const head = [
+    `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status]}`,
+    `content-type: ${problemMediaType}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    ...Object.entries(given).map(([name, value]) => `${name}: ${value}`),
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}

@@ -1,0 +1,27 @@
+/** The certificate authority that the programs of the calling application have to trust. */
+import type { Clock } from '../../base/clock.ts';
+import { egressAuthority } from '../../keys/egress-authority.ts';
+import type { Caller } from '../../rules/caller.ts';
+import { entryOf } from '../../rules/log-entries.ts';
+import type { Decide } from '../../rules/operation.ts';
+
+/** It is valid for the hosts of the application's policies as they are now. */
+export function readAuthority({ clock }: { readonly clock: Clock }, caller: Caller): Decide {
+  return async () => {
+    const now = clock.now();
+    const { tenant, application, egress = [] } = caller;
+    const hosts = [
+      ...new Set(egress.filter((one) => !one.tunnel && !one.plain).map(({ host }) => host)),
+    ];
+    const { certificate } = await egressAuthority(tenant.keyring, {
+      hosts,
+      tenant: tenant.id,
+      now,
+    });
+    const fact = { entity: 'application', id: application, operation: 'authority' } as const;
+    return {
+      change: { entries: [entryOf(caller, now, fact)] },
+      reply: { status: 200, body: { certificate, hosts } },
+    };
+  };
+}

@@ -1,0 +1,76 @@
+/** The response of a destination without the values that were sent to it. */
+import { pipeline, type Readable, type Transform } from 'node:stream';
+import {
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from 'node:zlib';
+import { VaultError } from '../../base/errors.ts';
+import type { ProxyResponse } from '../calls/proxy-call.ts';
+import { withoutHeaders } from '../calls/transform-response.ts';
+import { formsOf, Scrub, scrubText } from './scrub.ts';
+
+/** A destination may compress although it was asked not to. */
+const unpackers: Readonly<Record<string, () => Transform>> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+};
+
+/** Of bytes that scrubbing changes. */
+const digests = ['content-md5', 'digest', 'content-digest', 'repr-digest', 'etag'];
+
+/**
+ * @param onEnd called once, with how many values were found, when the body has ended or was cut.
+ * @throws VaultError `bad_gateway` for a body whose encoding is unknown, which is then not read.
+ */
+export function scrubResponse(
+  response: ProxyResponse,
+  values: Iterable<string>,
+  onEnd: (found: number) => void,
+): ProxyResponse {
+  const forms = formsOf(values);
+  let found = 0;
+  const scrub = (texts: readonly string[]) =>
+    texts.map((text) => {
+      const scrubbed = scrubText(forms, text);
+      found += scrubbed.found;
+      return scrubbed.text;
+    });
+  const unpack = unpackerOf(response);
+  const body = new Scrub(forms, (count) => {
+    found += count;
+  });
+  const stages: [Readable, ...Transform[], Transform] = unpack
+    ? [response.body, unpack, body]
+    : [response.body, body];
+  pipeline(stages, () => onEnd(found));
+  const dropped = unpack ? [...digests, 'content-encoding', 'content-length'] : digests;
+  return {
+    ...response,
+    headers: scrub(withoutHeaders(response.headers, dropped)),
+    body,
+    trailers: () => scrub(response.trailers()),
+  };
+}
+
+function unpackerOf({ headers, body }: ProxyResponse): Transform | undefined {
+  const codings = headers
+    .flatMap((name, at) =>
+      at % 2 === 0 && name.toLowerCase() === 'content-encoding' ? [headers[at + 1] ?? ''] : [],
+    )
+    .flatMap((value) => value.split(','))
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== '' && coding !== 'identity');
+  const [coding, ...others] = codings;
+  if (coding === undefined) return undefined;
+  const unpack = Object.hasOwn(unpackers, coding) ? unpackers[coding] : undefined;
+  if (unpack && others.length === 0) return unpack();
+  body.destroy();
+  throw new VaultError('bad_gateway', {
+    public: 'The destination responded in an encoding in which the vault cannot look for values.',
+  });
+}

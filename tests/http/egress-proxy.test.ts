@@ -1,0 +1,452 @@
+/** The forward proxy: a program's values reach the host of their policy, nothing else does, and none comes back. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { after, suite, test } from 'node:test';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { engineOf } from '../support/engines.ts';
+import { nextLook } from '../support/poll.ts';
+import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { newTenant, type TestTenant } from '../support/tenant.ts';
+
+import { startVault } from '../support/vault.ts';
+
+const ends: (() => unknown)[] = [];
+const lender = { after: (end: () => unknown) => void ends.unshift(end) };
+after(async () => {
+  for (const end of ends) await end();
+});
+
+const called = await startCalled(lender);
+const { destination } = called;
+const vault = await startVault(lender, engineOf('sqlite'), {
+  environment: { ...called.environment, STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0' },
+});
+const proxyPort = Number(new URL(vault.running.egressUrl ?? '').port);
+const visa = '4242424242424242';
+const apiKey = 'secret/Key+with "quotes" and 漢字';
+
+const policy = {
+  host: 'localhost',
+  port: destination.port,
+  methods: ['GET', 'POST'],
+  paths: ['/v1/*'],
+  tokens: ['card', 'api-key'],
+  places: ['header:authorization', 'json:card.number', 'json:items.*.key', 'form:card[number]'],
+};
+
+interface Program {
+  readonly tenant: TestTenant;
+  readonly key: string;
+  readonly ca: string;
+  readonly number: string;
+  readonly secret: string;
+}
+
+async function programOf(tenant: TestTenant, egress: object = policy): Promise<Program> {
+  const key = await tenant.application({ permissions: ['proxy:invoke'], egress: [egress] });
+  const make = async (body: object) =>
+    (await tenant.send('POST', '/placeholders', { key, body })).body.placeholder as string;
+  const { body } = await tenant.send('GET', '/egress/authority', { key });
+  return {
+    tenant,
+    key,
+    ca: body.certificate,
+    number: await make({ token_id: 'card', property: 'number' }),
+    secret: await make({ token_id: 'api-key' }),
+  };
+}
+
+async function newProgram(egress?: object): Promise<Program> {
+  const tenant = await newTenant(vault);
+  const data = { number: visa, expiration_month: 12, expiration_year: 2030 };
+  await tenant.token({ id: 'card', type: 'card', data });
+  await tenant.token({ id: 'api-key', type: 'token', data: 'plain-api-key-0123456789' });
+  return programOf(tenant, egress);
+}
+
+const basic = (key: string) => `Basic ${Buffer.from(`agent:${key}`).toString('base64')}`;
+
+/** The response to a CONNECT, and its connection. */
+async function connectTo(
+  authority: string,
+  key: string | undefined,
+): Promise<{ status: number; body: string; headers: IncomingMessage['headers']; socket: Socket }> {
+  const request = http.request({
+    host: '127.0.0.1',
+    port: proxyPort,
+    method: 'CONNECT',
+    path: authority,
+    headers: key === undefined ? {} : { 'proxy-authorization': basic(key) },
+    agent: false,
+  });
+  request.end();
+  // Node gives every response to a CONNECT as one.
+  const [response, socket, head] = (await once(request, 'connect')) as [
+    IncomingMessage,
+    Socket,
+    Buffer,
+  ];
+  lender.after(() => socket.destroy());
+  const { statusCode: status = 0, headers } = response;
+  let body = head.toString();
+  if (status !== 200) for await (const chunk of socket) body += chunk;
+  return { status, body, headers, socket };
+}
+
+async function secure(socket: Socket, ca: string, servername = 'localhost'): Promise<TLSSocket> {
+  const secured = connectTls({ socket, ca, servername });
+  await once(secured, 'secureConnect');
+  return secured;
+}
+
+interface Sending {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+const authority = `localhost:${destination.port}`;
+
+async function send(program: Pick<Program, 'key' | 'ca'>, sending: Sending) {
+  const { socket } = await connectTo(authority, program.key);
+  return sendOn(await secure(socket, program.ca), sending);
+}
+
+async function sendOn(
+  secured: TLSSocket,
+  { method = 'POST', path = '/v1/x', headers, body }: Sending,
+) {
+  const request = http.request({
+    method,
+    path,
+    headers: {
+      host: authority,
+      ...headers,
+      ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
+    },
+    createConnection: () => secured,
+  });
+  request.end(body);
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    text: bytes.toString(),
+    trailers: response.trailers,
+  };
+}
+
+const json = { 'content-type': 'application/json' };
+
+/** Sends back what it gets, as a stranger's echo endpoint does. */
+function echo(
+  encode: (
+    body: Buffer,
+    headers: readonly string[],
+  ) => { headers?: http.OutgoingHttpHeaders; body: Buffer | string },
+) {
+  destination.behave(async ({ response, received }) => {
+    const { body, headers } = await received;
+    const made = encode(body, headers);
+    response.writeHead(200, made.headers ?? {}).end(made.body);
+  });
+}
+
+const received = () => destination.requests.splice(0);
+
+async function untilLogged(tenant: TestTenant, operation: string) {
+  for (;;) {
+    const found = (await tenant.rows('logs')).filter((entry) => entry.operation === operation);
+    if (found.length > 0) return found;
+    await nextLook();
+  }
+}
+
+suite('the forward proxy', () => {
+  test('puts values where the policy says, into headers, JSON, forms, and encoded user names', async () => {
+    const program = await newProgram();
+    destination.behave(async ({ response, received: all }) => {
+      await all;
+      response.end('ok');
+    });
+    const body = JSON.stringify(
+      { card: { number: program.number, note: 'x' }, items: [{ key: program.secret }] },
+      null,
+      1,
+    );
+    const first = await send(program, {
+      headers: { ...json, authorization: `Bearer ${program.secret}` },
+      body,
+    });
+    assert.equal(first.status, 200, first.text);
+    const form = `a=1&card%5Bnumber%5D=${program.number}`;
+    const type = { 'content-type': 'application/x-www-form-urlencoded' };
+    const user = `Basic ${Buffer.from(`${program.secret}:`).toString('base64')}`;
+    assert.equal(
+      (await send(program, { headers: { ...type, authorization: user }, body: form })).status,
+      200,
+    );
+    const [one, two] = received();
+    assert.equal(
+      one?.body.toString(),
+      body.replace(program.number, visa).replace(program.secret, 'plain-api-key-0123456789'),
+    );
+    assert.equal(headerOf(one?.headers ?? [], 'authorization'), 'Bearer plain-api-key-0123456789');
+    assert.equal(headerOf(one?.headers ?? [], 'proxy-authorization'), undefined);
+    assert.equal(two?.body.toString(), `a=1&card%5Bnumber%5D=${visa}`);
+    const expected = `Basic ${Buffer.from('plain-api-key-0123456789:').toString('base64')}`;
+    assert.equal(headerOf(two?.headers ?? [], 'authorization'), expected);
+    const used = (await program.tenant.rows('logs')).filter(({ disclosure }) =>
+      disclosure?.startsWith('r'),
+    );
+    assert.deepEqual(new Set(used.map(({ entity_id }) => entity_id)), new Set(['card', 'api-key']));
+    assert.match(used[0]?.message ?? '', /POST to localhost:\d+, proxy egress/);
+  });
+
+  test('sends nothing for a placeholder elsewhere, of another application, altered, or ended', async () => {
+    const program = await newProgram();
+    const other = await programOf(program.tenant);
+    const stranger = await newProgram();
+    const { key } = program;
+    const later = new Date(vault.clock.now() + 60_000).toISOString();
+    const brief = await program.tenant.send('POST', '/placeholders', {
+      key,
+      body: { token_id: 'card', property: 'number', expires_at: later },
+    });
+    vault.clock.advance(60_001);
+    received();
+    const card = (number: string) => JSON.stringify({ card: { number } });
+    const attempts: Sending[] = [
+      { path: `/v1/${program.number}` },
+      { path: `/v1/x?a=${program.number}` },
+      { headers: { 'x-other': program.number } },
+      { headers: json, body: JSON.stringify({ note: program.number }) },
+      { headers: json, body: JSON.stringify({ [program.number]: 1 }) },
+      { headers: json, body: `{"card":{"number":"${program.number}"}} x` },
+      { headers: json, body: card(other.number) },
+      { headers: json, body: card(stranger.number) },
+      { headers: json, body: card(brief.body.placeholder) },
+      { headers: json, body: card(`${program.number.slice(0, -1)}1`) },
+      {
+        headers: {
+          ...json,
+          authorization: `Basic ${Buffer.from(`${other.secret}:x`).toString('base64')}`,
+        },
+      },
+    ];
+    for (const attempt of attempts) {
+      const { status, text } = await send(program, attempt);
+      assert.equal(status, 403, JSON.stringify(attempt));
+      assert.match(text, /urn:strongroom:problem:forbidden/);
+      assert.ok(!text.includes(visa));
+    }
+    assert.deepEqual(received(), []);
+  });
+
+  test('sends nothing to a path, a method, or a host that no policy has, nor to another by SNI or Host', async () => {
+    const program = await newProgram();
+    received();
+    for (const attempt of [{ path: '/v2/x' }, { method: 'PUT' }]) {
+      assert.equal((await send(program, attempt)).status, 403);
+    }
+    for (const host of [
+      'example.com:443',
+      'localhost:443',
+      '127.0.0.1:1',
+      '[::1]:1',
+      'localhost',
+    ]) {
+      const { status, body } = await connectTo(host, program.key);
+      assert.ok(status === 403 || status === 400, `${host}: ${status}`);
+      assert.match(body, /urn:strongroom:problem/);
+    }
+    const { socket } = await connectTo(authority, program.key);
+    await assert.rejects(secure(socket, program.ca, 'evil.example'));
+    const fronted = await send(program, { headers: { host: 'evil.example' } });
+    assert.equal(fronted.status, 400, fronted.text);
+    assert.deepEqual(received(), []);
+    assert.ok((await program.tenant.logged('proxy')).includes('invoke denied'));
+  });
+
+  test('407: without a valid key there is no connection', async () => {
+    const program = await newProgram();
+    for (const key of [undefined, 'key_test_pvt_x', `${program.key.slice(0, -1)}0`]) {
+      const { status, headers, body } = await connectTo(authority, key);
+      assert.equal(status, 407);
+      assert.match(String(headers['proxy-authenticate']), /^Basic /);
+      assert.match(body, /"status":407/);
+    }
+    const { status } = await connectTo(authority, program.tenant.managementKey);
+    assert.equal(status, 403, 'a key that sends no values');
+  });
+
+  test('a connection that is open sends nothing once its key is deleted', async () => {
+    const program = await newProgram();
+    const { socket } = await connectTo(authority, program.key);
+    const secured = await secure(socket, program.ca);
+    const { body } = await program.tenant.send('GET', '/applications/key', { key: program.key });
+    await program.tenant.send('DELETE', `/applications/${body.id}`, {
+      key: program.tenant.managementKey,
+    });
+    vault.clock.advance(1_000);
+    received();
+    const { status } = await sendOn(secured, { method: 'GET' });
+    assert.equal(status, 401);
+    assert.deepEqual(received(), []);
+  });
+
+  test('its certificate is trusted for the hosts of the policies and for no other', async () => {
+    const program = await newProgram({ ...policy, host: 'other.example' });
+    const opened = await programOf(program.tenant);
+    const { socket } = await connectTo(authority, opened.key);
+    await assert.rejects(secure(socket, program.ca), /permitted subtree/);
+  });
+
+  const encodings: Record<string, (value: string) => string> = {
+    plain: (value) => value,
+    JSON: (value) => JSON.stringify({ value }),
+    URL: (value) => encodeURIComponent(value),
+    hex: (value) => Buffer.from(value).toString('hex'),
+    'base64, first alignment': (value) => Buffer.from(value).toString('base64'),
+    'base64, second alignment': (value) => Buffer.from(`a${value}bc`).toString('base64'),
+    'base64, third alignment': (value) => Buffer.from(`ab${value}c`).toString('base64'),
+    base64url: (value) => Buffer.from(`?${value}`).toString('base64url'),
+    groups: (value) => (value === visa ? (value.match(/.{4}/g) ?? []).join(' ') : value),
+  };
+
+  for (const [name, encode] of Object.entries(encodings)) {
+    test(`takes a value out of a response in this encoding: ${name}`, async () => {
+      const program = await newProgram();
+      await program.tenant.token({ id: 'odd', type: 'token', data: apiKey });
+      const odd = { ...policy, tokens: ['odd', 'card'], places: ['json:a', 'json:b'] };
+      const holder = await program.tenant.application({
+        permissions: ['proxy:invoke'],
+        egress: [odd],
+      });
+      const make = async (body: object) =>
+        (await program.tenant.send('POST', '/placeholders', { key: holder, body })).body
+          .placeholder;
+      const body = JSON.stringify({
+        a: await make({ token_id: 'odd' }),
+        b: await make({ token_id: 'card', property: 'number' }),
+      });
+      const leaks = [encode(apiKey), encode(visa)];
+      echo(() => ({ body: `<${leaks.join('> <')}>`, headers: { 'x-echo': encode(visa) } }));
+      const response = await send({ ...program, key: holder }, { headers: json, body });
+      assert.equal(response.status, 200, response.text);
+      const all = response.text + String(response.headers['x-echo']);
+      for (const leak of leaks) assert.ok(!all.includes(leak), all);
+      assert.equal(Buffer.byteLength(response.text), Buffer.byteLength(`<${leaks.join('> <')}>`));
+      const [entry] = await untilLogged(program.tenant, 'scrub');
+      assert.match(entry?.message ?? '', /3 in the response of localhost/);
+    });
+  }
+
+  test('takes a value out at every border of chunks, out of trailers, and out of what is compressed', async () => {
+    const program = await newProgram();
+    const body = JSON.stringify({ card: { number: program.number } });
+    destination.behave(async ({ response, received: all }) => {
+      await all;
+      response.writeHead(200, { trailer: 'x-last' });
+      for (const character of `begin ${visa} end`) response.write(character);
+      response.addTrailers({ 'x-last': visa });
+      response.end();
+    });
+    const chunked = await send(program, { headers: json, body });
+    assert.equal(chunked.text, `begin ${'*'.repeat(16)} end`);
+    assert.ok(!JSON.stringify(chunked.trailers).includes(visa));
+    const coders = {
+      gzip: gzipSync,
+      br: brotliCompressSync,
+      deflate: deflateSync,
+      zstd: zstdCompressSync,
+    };
+    for (const [coding, compress] of Object.entries(coders)) {
+      echo(() => ({
+        body: compress(Buffer.from(`begin ${visa} end`)),
+        headers: { 'content-encoding': coding },
+      }));
+      const { text, headers } = await send(program, {
+        headers: { ...json, 'accept-encoding': coding },
+        body,
+      });
+      assert.equal(text, `begin ${'*'.repeat(16)} end`, coding);
+      assert.equal(headers['content-encoding'], undefined);
+    }
+    echo(() => ({ body: 'x', headers: { 'content-encoding': 'unknown' } }));
+    assert.equal((await send(program, { headers: json, body })).status, 502);
+    for (const { headers } of received())
+      assert.equal(headerOf(headers, 'accept-encoding'), 'identity');
+  });
+
+  test('passes events on as they come', async () => {
+    const program = await newProgram();
+    const next = Promise.withResolvers<void>();
+    destination.behave(async ({ response, received: all }) => {
+      await all;
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: first\n\n');
+      await next.promise;
+      response.end('data: second\n\n');
+    });
+    const { socket } = await connectTo(authority, program.key);
+    const secured = await secure(socket, program.ca);
+    const request = http.request({
+      method: 'POST',
+      path: '/v1/x',
+      headers: { host: authority, ...json },
+      createConnection: () => secured,
+    });
+    request.end(JSON.stringify({ card: { number: program.number } }));
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const [first] = await once(response, 'data');
+    assert.equal(String(first), 'data: first\n\n');
+    next.resolve();
+    const [second] = await once(response, 'data');
+    assert.equal(String(second), 'data: second\n\n');
+  });
+
+  test('passes a tunnel on unopened, with the certificate of the host, until the policy is gone', async () => {
+    const program = await newProgram({ host: 'localhost', port: destination.port, tunnel: true });
+    echo((body) => ({ body }));
+    const { socket, status } = await connectTo(authority, program.key);
+    assert.equal(status, 200);
+    const secured = await secure(socket, destination.authority.cert);
+    const { text } = await sendOn(secured, { body: program.number ?? 'x' });
+    assert.ok(!text.includes(visa));
+    const messages = (await program.tenant.rows('logs')).map(({ message }) => message);
+    assert.ok(messages.some((one) => /CONNECT, tunnel to localhost/.test(one)));
+    const again = await connectTo(authority, program.key);
+    const { body } = await program.tenant.send('GET', '/applications/key', { key: program.key });
+    const update = { name: 'x', permissions: ['proxy:invoke'], egress: null };
+    await program.tenant.send('PUT', `/applications/${body.id}`, {
+      key: program.tenant.managementKey,
+      body: update,
+    });
+    vault.clock.advance(1_000);
+    await once(again.socket.resume(), 'close');
+  });
+
+  test('429 beyond the budgets of a policy, 403 where a person has to approve, and nothing is sent', async () => {
+    const limited = await newProgram({ ...policy, calls: { per_hour: 3 }, values: { per_day: 1 } });
+    echo(() => ({ body: 'ok' }));
+    received();
+    const body = JSON.stringify({ card: { number: limited.number } });
+    assert.equal((await send(limited, { headers: json, body })).status, 200);
+    const second = await send(limited, { headers: json, body });
+    assert.equal(second.status, 429, second.text);
+    assert.match(second.text, /1 values in a day/);
+    assert.equal((await send(limited, { method: 'GET' })).status, 200);
+    assert.equal((await send(limited, { method: 'GET' })).status, 429);
+    assert.equal(received().length, 2);
+    const careful = await newProgram({ ...policy, approval: 'always' });
+    assert.equal((await send(careful, { method: 'GET' })).status, 403);
+    assert.deepEqual(received(), []);
+  });
+});
