@@ -174,6 +174,7 @@ onBothEngines('the console', (engine) => {
     const explained = page.getByTestId('explained');
     await explained.getByText('sees it masked').waitFor();
     await explained.getByText('sees the value').waitFor();
+    await takePicture(explained, 'console-explain');
     await button(page, 'Save rules').click();
     await button(page, 'Undo').waitFor();
     const list = await tenant.send('GET', '/applications', { key: tenant.managementKey });
@@ -296,7 +297,7 @@ onBothEngines('the console', (engine) => {
     assert.deepEqual(await violationsOn(page), [], name);
   }
 
-  /** A page of each kind that the navigation does not name. */
+  /** A page of each kind that the navigation does not name, and each form. */
   async function detailsOf(tenant: TestTenant): Promise<readonly string[]> {
     const made = async (path: string, body: unknown): Promise<string> => {
       const one = await tenant.send('POST', path, { key: tenant.managementKey, body });
@@ -309,12 +310,17 @@ onBothEngines('the console', (engine) => {
       type: 'private',
       rules: [lastFour],
     });
+    const webhook = await made('/webhooks', { name: 'w', url, events: ['token.created'] });
+    await tenant.send('POST', `${webhook}/test`, { key: tenant.managementKey });
+    const forms = ['token', 'application', 'proxy', 'reactor', 'webhook'];
     return [
+      ...forms.map((kind) => `/${kind === 'proxy' ? 'proxies' : `${kind}s`}?new=${kind}`),
+      '/people?new=person',
       `/tokens/card-${tenant.id}`,
       application,
       await made('/proxies', { name: 'p', destination_url: destinationUrl }),
-      await made('/reactors', { name: 'r', code: 'module.exports = () => ({})' }),
-      await made('/webhooks', { name: 'w', url, events: ['token.created'] }),
+      await made('/reactors', { name: 'r', code: `module.exports = () => ({${' '.repeat(400)}})` }),
+      webhook,
       await made('/people', { name: 'Ada', applications: [application.split('/').at(-1)] }),
       '/account',
       '/no-such-page',

@@ -118,6 +118,7 @@ export type {
   ListReactorsQuery,
   ListReactorVersionsQuery,
   ListSessionsQuery,
+  ListTenantKeysQuery,
   ListTokensByPageQuery,
   ListTokensQuery,
   LiveSession,

@@ -8,6 +8,7 @@ import type {
   GetActivityQuery,
   KeyRotation,
   KeyRotationRequest,
+  ListTenantKeysQuery,
   ProblemReport,
   Tenant,
   TenantKeys,
@@ -160,15 +161,15 @@ export class OwnTenant extends Resource {
   }
 
   /**
-   * The versions of the keys of the tenant, and how many rows are under each.
+   * The versions of the keys of the tenant, and how many rows are under each, unless it is asked for no counts.
    *
    * @example
    * ```ts
-   * const { keys } = await admin.tenant.keys();
+   * const { keys } = await admin.tenant.keys({ counts: 'none' });
    * ```
    */
-  keys(options?: RequestOptions): Promise<TenantKeys> {
-    return this.call('listTenantKeys', {}, options);
+  keys(query: ListTenantKeysQuery = {}, options?: RequestOptions): Promise<TenantKeys> {
+    return this.call('listTenantKeys', { query }, options);
   }
 
   /**

@@ -2139,7 +2139,10 @@ export interface TenantKeys {
     version: number;
     /** `active`, `decrypt_only` or `destroyed`. */
     state: string;
-    /** How many rows are under it. Null for `row`, whose rows are not counted. */
+    /**
+     * How many rows are under it. Null for `row`, whose rows are not counted, and where no counts were
+     * asked for.
+     */
     rows: number | null;
     /** When it was made. */
     created_at: string;
@@ -2810,6 +2813,12 @@ export interface ListLogsQuery {
   start?: string | undefined;
 }
 
+/** What selects and orders: List the versions of keys, and how many rows are under each. */
+export interface ListTenantKeysQuery {
+  /** `none` leaves out `rows`: counting a million takes seconds. */
+  counts?: 'none' | undefined;
+}
+
 /** What selects and orders: Show what the callers of the tenant did. */
 export interface GetActivityQuery {
   /** `day` unless given. */
@@ -3416,7 +3425,7 @@ export interface Operations {
   /** List the versions of keys, and how many rows are under each. */
   listTenantKeys: {
     params: undefined;
-    query: undefined;
+    query: ListTenantKeysQuery;
     body: undefined;
     reply: TenantKeys;
   };

@@ -268,6 +268,10 @@ export const t = {
       text:
         'Programs on servers have private applications, pages and apps have public ones, and ' +
         'administrators have management applications.',
+      command:
+        'curl -s $URL/applications -H "SVC-API-KEY: $MANAGEMENT" -H \'Content-Type: ' +
+        'application/json\' -d \'{"name": "Checkout", "type": "public", ' +
+        '"permissions": ["token:create"]}\'',
     },
   },
   newApplication: {
@@ -589,7 +593,8 @@ export const t = {
       title: 'No reactors yet',
       text:
         'A reactor computes with values that never leave the vault, for example to build a ' +
-        'file for a bank.',
+        'file for a bank. Code is tried on your machine first:',
+      command: 'npx strongroom reactor run --help',
     },
   },
   people: {

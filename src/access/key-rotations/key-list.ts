@@ -135,13 +135,14 @@ export interface KeyListTools {
   readonly tenants: Pick<Tenants, 'keyringOf'>;
 }
 
-/** All versions, also those that were destroyed. It reads every sealed row of the tenant's database. */
+/** All versions, also those that were destroyed. Counting reads every sealed row of the tenant's database. */
 export async function listTenantKeys(
   { store, tenants }: KeyListTools,
   row: Row<'tenants'>,
+  { isCounted = true } = {},
 ): Promise<readonly ListedKey[]> {
   const keyring = await tenants.keyringOf(row);
-  const counts = await countRows(store, row.tenant_id);
+  const counts = isCounted ? await countRows(store, row.tenant_id) : undefined;
   return keyPurposes.flatMap((name) => {
     const { purpose, count }: ListedPurpose = listed[name];
     return keyring.versions[purpose].map((entry) => ({
@@ -149,7 +150,7 @@ export async function listTenantKeys(
       tenant_id: row.tenant_id,
       version: shownVersion(name, entry),
       state: entry.state,
-      rows: count ? count({ counts, keyring }, entry.version) : null,
+      rows: counts && count ? count({ counts, keyring }, entry.version) : null,
       created_at: formatTimestamp(entry.createdAt ?? row.created_at),
     }));
   });
@@ -159,10 +160,12 @@ export async function listTenantKeys(
 export function readTenantKeys(
   { store, tenants, clock }: KeyListTools & { readonly tenants: Tenants; readonly clock: Clock },
   actor: Actor,
+  { counts }: { readonly counts?: 'none' } = {},
 ): Decide {
   return async () => {
     const row = await tenantRowOf(tenants, actor.tenant);
-    const keys = await listTenantKeys({ store, tenants }, row);
+    const isCounted = counts !== 'none';
+    const keys = await listTenantKeys({ store, tenants }, row, { isCounted });
     const fact = { entity: 'keyring', id: row.tenant_id, operation: 'list' } as const;
     return {
       change: { entries: [entryOf(actor, clock.now(), fact)] },

@@ -16,9 +16,22 @@ type KeyVersion = TenantKeys['keys'][number];
 type Purpose = KeyRotationRequest['purpose'];
 const purposes: readonly Purpose[] = ['data', 'search', 'fingerprint', 'webhooks', 'log'];
 const refreshMs = 2_000;
+const countTimeoutMs = 600_000;
 
 export function KeysPage() {
-  const keys = useLoad<TenantKeys>('keys', () => vaultFor('keys:rotate').tenant.keys());
+  const keys = useLoad<TenantKeys>('keys', () =>
+    vaultFor('keys:rotate').tenant.keys({ counts: 'none' }),
+  );
+  // Counting the rows of a large vault takes longer than anybody waits for a page.
+  const counted = useLoad<TenantKeys>('counted keys', () =>
+    vaultFor('keys:rotate').tenant.keys({}, { timeout: countTimeoutMs, retries: 0 }),
+  );
+  const reload = () => {
+    keys.reload();
+    counted.reload();
+  };
+  const rowsOf = ({ purpose, version }: KeyVersion) =>
+    counted.data?.keys.find((one) => one.purpose === purpose && one.version === version)?.rows;
   const rotations = useLoad<readonly KeyRotation[]>('rotations', () =>
     vaultFor('keys:rotate').tenant.keyRotations(),
   );
@@ -30,7 +43,7 @@ export function KeysPage() {
     const timer = setInterval(rotations.reload, refreshMs);
     return () => {
       clearInterval(timer);
-      keys.reload();
+      reload();
     };
   }, [isUnderWay]);
   const rotate = (purpose: Purpose) =>
@@ -81,7 +94,7 @@ export function KeysPage() {
                   },
                   {
                     head: t.keys.rows,
-                    cell: ({ rows }) => (rows === null ? '' : number(rows)),
+                    cell: (one) => <Rows rows={rowsOf(one)} isLoading={counted.isLoading} />,
                     isNumber: true,
                   },
                   { head: t.applications.created, cell: (one) => <Time at={one.created_at} /> },
@@ -89,7 +102,7 @@ export function KeysPage() {
                     head: '',
                     isNumber: true,
                     cell: (one) =>
-                      one.rows === 0 && one.state === 'decrypt_only' ? (
+                      rowsOf(one) === 0 && one.state === 'decrypt_only' ? (
                         <Button
                           icon="trash"
                           tone="quiet"
@@ -113,12 +126,18 @@ export function KeysPage() {
           onSubmit={async () => {
             await vaultFor('keys:rotate').tenant.destroyKey(ending.purpose, ending.version);
             setEnding(undefined);
-            keys.reload();
+            reload();
           }}
         />
       )}
     </Page>
   );
+}
+
+/** Null where the vault does not count them. */
+function Rows({ rows, isLoading }: { rows: number | null | undefined; isLoading: boolean }) {
+  if (rows === undefined) return isLoading ? <span class="muted">…</span> : <>–</>;
+  return <>{rows === null ? '' : number(rows)}</>;
 }
 
 function Progress({ rotation }: { rotation: KeyRotation }) {

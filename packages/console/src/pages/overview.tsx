@@ -35,7 +35,7 @@ export function OverviewPage() {
     return vaultFor('log:read').logs.list(filter).toArray(refusalsShown);
   });
   const keys = useLoad<TenantKeys | undefined>('overview keys', async () =>
-    may('keys:rotate') ? vaultFor('keys:rotate').tenant.keys() : undefined,
+    may('keys:rotate') ? vaultFor('keys:rotate').tenant.keys({ counts: 'none' }) : undefined,
   );
   const report = usage.data?.report;
   const dataKey = keys.data?.keys.find(

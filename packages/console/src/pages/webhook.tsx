@@ -170,7 +170,11 @@ export function WebhookPage({ id }: { id: string }) {
                 head: t.webhooks.status,
                 cell: (one) => <Badge tone={tones[one.state]}>{one.state}</Badge>,
               },
-              { head: t.webhooks.attempts, cell: (one) => <Attempts delivery={one} /> },
+              {
+                head: t.webhooks.attempts,
+                cell: (one) => <Attempts delivery={one} />,
+                isMinor: true,
+              },
               {
                 head: t.applications.created,
                 cell: (one) => <Time at={one.created_at} />,

@@ -3646,13 +3646,17 @@ class SyncTenant(SyncResource):
     def keys(
         self,
         *,
+        counts: Literal["none"] | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> models.TenantKeys:
-        """List the versions of keys, and how many rows are under each."""
+        """List the versions of keys, and how many rows are under each.
+
+            counts: `none` leaves out `rows`: counting a million takes seconds.
+"""
         _params: dict[str, str] = {}
-        _query: dict[str, Any] = {}
+        _query: dict[str, Any] = {"counts": counts}
         reply = self._transport.call("listTenantKeys", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
         return models.TenantKeys(reply)
 
@@ -3828,13 +3832,17 @@ class AsyncTenant(AsyncResource):
     async def keys(
         self,
         *,
+        counts: Literal["none"] | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> models.TenantKeys:
-        """List the versions of keys, and how many rows are under each."""
+        """List the versions of keys, and how many rows are under each.
+
+            counts: `none` leaves out `rows`: counting a million takes seconds.
+"""
         _params: dict[str, str] = {}
-        _query: dict[str, Any] = {}
+        _query: dict[str, Any] = {"counts": counts}
         reply = await self._transport.call("listTenantKeys", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
         return models.TenantKeys(reply)
 
