@@ -86,6 +86,7 @@ const longest: readonly string[] = [
   'tests/laws/derived-authority.test.ts',
   'tests/runtime/import.test.ts',
   'tests/packaging/npm-processes.test.ts',
+  'tests/packaging/guides.test.ts',
   'tests/faults/webhook-kills.test.ts',
   'tests/faults/reactor-kills.test.ts',
   'tests/faults/isolation-kept.test.ts',
