@@ -119,7 +119,7 @@ test('a file that is missing and a server that is not there are one line and exi
 
 test('each exit code is a row of docs/cli.md, and means what it says', async () => {
   const text = readFileSync(join(root, 'docs', 'cli.md'), 'utf8');
-  const [, table = ''] = text.split('\n## Exit codes\n');
+  const [, table = ''] = text.split('\n## Output and exit codes\n');
   const rows = [...table.matchAll(/^\| (\d+) \| (.+) \|$/gm)];
   assert.deepEqual(
     rows.map(([, code]) => Number(code)),
