@@ -1,6 +1,7 @@
 /** Logout tokens, with which an identity provider says that a person has signed out there (back-channel log-out). */
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { type Instant, minute, parseInstant, second } from '../base/clock.ts';
+import { invalid } from '../base/errors.ts';
 
 export interface LogoutNotice {
   readonly issuer: string;
@@ -31,7 +32,10 @@ const algorithms = [
   'EdDSA',
 ];
 
-/** @throws Error unless it says, for this client and now, that a person has signed out (its section 2.6). */
+/**
+ * @throws Error unless it says, for this client and now, that a person has signed out (its section 2.6). VaultError
+ * `validation_failed` for a genuine one that names no person.
+ */
 export async function verifyLogoutToken(
   token: string,
   { keys, issuer, audience, now }: LogoutChecks,
@@ -43,11 +47,18 @@ export async function verifyLogoutToken(
     currentDate: new Date(now),
     clockTolerance: 30,
     maxTokenAge: (5 * minute) / second,
-    requiredClaims: ['iat', 'jti', 'sub'],
+    requiredClaims: ['iat', 'jti'],
   });
   const { events, nonce, sub, iat } = payload;
   const isMeant = typeof events === 'object' && events !== null && Object.hasOwn(events, event);
   if (!isMeant || nonce !== undefined) throw new TypeError('not a logout token');
-  if (typeof sub !== 'string' || iat === undefined) throw new TypeError('it names no person');
+  // What the provider calls its session (`sid`) is not stored, so it ends none.
+  if (typeof sub !== 'string') {
+    throw invalid(
+      'logout_token',
+      'must name the person in sub; a session (sid) alone is not enough',
+    );
+  }
+  if (iat === undefined) throw new TypeError('it says no time');
   return { issuer, subject: sub, at: parseInstant(iat * second) };
 }

@@ -5,7 +5,7 @@ import { rootContainer } from '../base/container.ts';
 import { VaultError } from '../base/errors.ts';
 import { parseTokenId } from '../base/ids.ts';
 import type { Caller } from '../rules/caller.ts';
-import { entryOf } from '../rules/log-entries.ts';
+import { entryOf, failureOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { decide, holds } from '../rules/policy.ts';
 import { deny } from '../rules/refusal.ts';
@@ -28,9 +28,14 @@ export function readErasure(tools: ErasureReading, caller: Caller, id: string): 
     const now = clock.now();
     const token_id = parseTokenId(id);
     if (token_id === undefined) throw notErased();
-    if (await store.get('tokens', { tenant_id: tenant.id, token_id })) throw notErased();
     const erased = { entity: 'token', id: token_id } as const;
+    // In every case, or the time of the response would say what exists.
     const found = await findErasure(store, tenant, erased, now);
+    const living = await store.get('tokens', { tenant_id: tenant.id, token_id });
+    if (living) {
+      const attempt = { ...erased, operation: 'prove' };
+      return { change: { entries: [failureOf(caller, now, attempt)] }, refusal: notErased() };
+    }
     if (found === undefined) throw notErased();
     const { entry, mark } = found;
     // Earlier releases did not record the container: such a receipt is for those who may delete every token.

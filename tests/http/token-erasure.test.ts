@@ -4,6 +4,13 @@ import { createPublicKey, verify } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Container } from '../../src/base/container.ts';
+import { VaultError } from '../../src/base/errors.ts';
+import { type ApplicationId, newUuid } from '../../src/base/ids.ts';
+import { pooledRandom } from '../../src/base/random.ts';
+import { authenticated } from '../../src/rules/caller.ts';
+import { policyOf } from '../../src/rules/policy.ts';
+import { readErasure } from '../../src/tokens/erasure.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { runJob } from '../support/jobs.ts';
 import { runCommand } from '../support/process.ts';
@@ -127,6 +134,60 @@ onBothEngines('GET /tokens/{id}/erasure', (engine) => {
     );
     for (const { status } of responses) assert.equal(status, 404);
     assert.equal(new Set(responses.map(({ body }) => body.detail)).size, 1);
+  });
+
+  test('404: whether a token exists changes nothing that is read, and the log names a living one', async () => {
+    const tenant = await tenants();
+    await tenant.token({ ...request, id: 'living' });
+    await tenant.token({ ...request, id: 'erased' });
+    await tenant.send('DELETE', '/tokens/erased');
+    const { vault: parts } = tenant.vault.running;
+    const found = await parts.tenants.find(tenant.id);
+    assert(found);
+    const rules = [
+      {
+        description: 'own',
+        priority: 1,
+        container: '/own/' as Container,
+        permissions: ['token:delete'] as const,
+        transform: 'redact' as const,
+      },
+    ];
+    const caller = authenticated({
+      tenant: found,
+      application: newUuid<ApplicationId>(pooledRandom()),
+      key: undefined,
+      session: undefined,
+      kind: 'private',
+      policy: policyOf({ permissions: [], rules }),
+      origin: { address: '', traceId: '', dialect: 'SVC' },
+    });
+    const readsOf = async (id: string) => {
+      const calls: string[] = [];
+      const store = new Proxy(parts.store, {
+        get: (target, name) => {
+          const value: unknown = Reflect.get(target, name, target);
+          if (typeof value !== 'function') return value;
+          calls.push(String(name));
+          return value.bind(target);
+        },
+      });
+      await readErasure(
+        { ...parts, store, keyMaxAgeMs: hour },
+        caller,
+        id,
+      )(undefined).catch((error: unknown) => assert.ok(error instanceof VaultError));
+      return new Set(calls);
+    };
+    const never = await readsOf('never');
+    assert.deepEqual(await readsOf('living'), never);
+    assert.deepEqual(await readsOf('erased'), never);
+    assert.equal((await erasure(tenant, 'living')).status, 404);
+    const named = (await tenant.rows('logs')).filter(
+      ({ entity_id, operation, result }) =>
+        entity_id === 'living' && operation === 'prove' && result === 'failed',
+    );
+    assert.equal(named.length, 1);
   });
 
   test('an entry that the vault did not write proves no erasure', async () => {

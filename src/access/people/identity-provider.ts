@@ -323,6 +323,7 @@ async function refusing<T>(watched: WatchedCalls, verify: () => Promise<T>): Pro
     return await verify();
   } catch (error) {
     if (watched.failure) throw unreachable(watched.failure);
+    if (error instanceof VaultError) throw error;
     throw new VaultError('unauthenticated', {
       public: 'The sign-in with the identity provider was not accepted. Try again.',
       internal: `a sign-in with the identity provider was refused: ${whyRefused(error)}`,
