@@ -1,16 +1,19 @@
 /** The forward proxy: a program's values reach the host of their policy, nothing else does, and none comes back. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import http, { type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { engineOf } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';
 import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
-
 import { startVault } from '../support/vault.ts';
 
 const ends: (() => unknown)[] = [];
@@ -22,7 +25,11 @@ after(async () => {
 const called = await startCalled(lender);
 const { destination } = called;
 const vault = await startVault(lender, engineOf('sqlite'), {
-  environment: { ...called.environment, STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0' },
+  environment: {
+    ...called.environment,
+    STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
+    STRONGROOM_THREADS: '1',
+  },
 });
 const proxyPort = Number(new URL(vault.running.egressUrl ?? '').port);
 const visa = '4242424242424242';
@@ -432,6 +439,56 @@ suite('the forward proxy', () => {
     vault.clock.advance(1_000);
     await once(again.socket.resume(), 'close');
   });
+
+  const url = `https://localhost:${destination.port}/v1/x`;
+  const programs: Record<string, (body: string) => readonly [string, ...string[]]> = {
+    'fetch of Node': (body) => [
+      process.execPath,
+      '-e',
+      `fetch('${url}', {method: 'POST', headers: {'content-type': 'application/json'}, body: '${body}'})
+        .then((response) => response.text()).then(console.log)`,
+    ],
+    'urllib of Python': (body) => [
+      'python3',
+      '-c',
+      [
+        'import urllib.request as r',
+        `q = r.Request('${url}', b'${body}', {'content-type': 'application/json'})`,
+        'print(r.urlopen(q).read().decode())',
+      ].join('\n'),
+    ],
+  };
+
+  for (const [name, commandOf] of Object.entries(programs)) {
+    test(`a program keeps its code, and its settings alone lead it through the vault: ${name}`, async () => {
+      const program = await newProgram();
+      echo((body) => ({ body: `got ${body}` }));
+      const file = join(temporaryDirectory(lender), 'authority.pem');
+      writeFileSync(file, program.ca);
+      const [command, ...words] = commandOf(JSON.stringify({ card: { number: program.number } }));
+      const proxy = `http://agent:${program.key}@127.0.0.1:${proxyPort}`;
+      received();
+      const { promise, resolve } = Promise.withResolvers<string>();
+      execFile(
+        command,
+        words,
+        {
+          env: {
+            PATH: process.env['PATH'],
+            HTTPS_PROXY: proxy,
+            https_proxy: proxy,
+            NODE_USE_ENV_PROXY: '1',
+            NODE_EXTRA_CA_CERTS: file,
+            SSL_CERT_FILE: file,
+          },
+        },
+        (error, out, errors) => resolve(error ? `${error.message} ${errors}` : out),
+      );
+      const printed = await promise;
+      assert.equal(printed.trim(), `got {"card":{"number":"${'*'.repeat(16)}"}}`);
+      assert.match(received()[0]?.body.toString() ?? '', new RegExp(visa));
+    });
+  }
 
   test('429 beyond the budgets of a policy, 403 where a person has to approve, and nothing is sent', async () => {
     const limited = await newProgram({ ...policy, calls: { per_hour: 3 }, values: { per_day: 1 } });
