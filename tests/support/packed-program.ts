@@ -38,9 +38,8 @@ export async function pack(more: readonly string[] = []): Promise<string> {
   const directory = mkdtempSync(join(cache, 'strongroom-package-'));
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
   await bundle(join(directory, 'dist'), more);
-  mkdirSync(join(directory, 'bin'), { recursive: true });
-  for (const file of ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js']) {
-    copyFileSync(join(root, file), join(directory, file));
-  }
+  for (const folder of ['bin', 'docs']) mkdirSync(join(directory, folder), { recursive: true });
+  const others = ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js', 'docs/openapi.json'];
+  for (const file of others) copyFileSync(join(root, file), join(directory, file));
   return directory;
 }
