@@ -28,6 +28,7 @@ import {
   rowsIn,
 } from '../support/backups.ts';
 import { notOnCitus } from '../support/citus-cluster.ts';
+import { emptyPlace } from '../support/copy-places.ts';
 import { type Engine, type EngineName, engineOf, type Place } from '../support/engines.ts';
 import { type Environment, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { smallDisk } from '../support/small-disk.ts';
@@ -224,7 +225,7 @@ test('a part that is missing, altered or foreign is named, and nothing is change
   };
   const embedded = { databaseUrl: undefined, dataDir: join(temporaryDirectory(t), 'none') };
   const postgres = engineOf('postgres');
-  const server = await postgres.place(t);
+  const server = await emptyPlace(t, postgres);
   const places: Place[] = [embedded, server];
   for (const [title, [alter, says]] of Object.entries(cases)) {
     const at = join(temporaryDirectory(t), 'altered');
@@ -275,7 +276,7 @@ test('a database to which an attacker has added something, with a manifest that 
     writeFileSync(join(at, 'manifest.json'), JSON.stringify(manifest));
     for (const name of names) {
       const engine = engineOf(name);
-      const place = await engine.place(t);
+      const place = await emptyPlace(t, engine);
       const { code, stderr } = await restore(at, place, vault.rootKey);
       assert.equal(code, 1, title);
       assert.match(stderr, /was altered: .* is not as a vault of schema version \d+ has it/, title);
@@ -289,7 +290,7 @@ test('tables of another application in the database are not touched', async (t) 
   const directory = await backedUp(t, vault);
   const engine = engineOf('postgres');
   for (const table of ['events', 'sessions', 'rate_limits']) {
-    const place = await engine.place(t);
+    const place = await emptyPlace(t, engine);
     await engine.run(place, `create table ${table} as select 'precious' as own`);
     const { code, stderr } = await restore(directory, place, vault.rootKey);
     assert.equal(code, 1, table);
