@@ -261,6 +261,8 @@ onBothEngines('stored bytes', (engine) => {
           (action) => `drop trigger if exists stored_bytes_${table}_${action} on ${table}`,
         ),
       ),
+      'drop index applications_by_creation',
+      'drop index reactor_versions',
       'alter table applications drop column origins',
       'alter table applications drop column egress_budget',
       'alter table applications drop column egress',
