@@ -123,9 +123,16 @@ export function createAuthentication({
       .catch(() => undefined);
   }
 
-  async function refuse(origin: Origin, key?: RefusedKey, flaw?: KeyFlaw): Promise<never> {
+  /**
+   * A key that was valid here is no guess, and is not counted: what goes on under it must learn that it has ended,
+   * however many guesses come from the same address.
+   */
+  async function refuse(
+    origin: Origin,
+    { key, flaw, hash }: Partial<LoadedKey> & { readonly hash?: string } = {},
+  ): Promise<never> {
     await onFailure(origin, key, flaw);
-    await attempts.count(origin.address);
+    if (hash === undefined || !seen.get(hash)) await attempts.count(origin.address);
     throw new VaultError('unauthenticated', {
       public: 'Send a valid API key in the header SVC-API-KEY.',
     });
@@ -152,10 +159,15 @@ export function createAuthentication({
     const loaded = known ? undefined : await find(key, hash, origin);
     const principal = known ?? loaded?.principal;
     if (principal === undefined || hasEnded(principal, clock.now())) {
-      return refuse(origin, principal?.key ?? loaded?.key, loaded?.flaw);
+      const key = principal?.key ?? loaded?.key;
+      return refuse(origin, {
+        hash,
+        ...(key && { key }),
+        ...(loaded?.flaw && { flaw: loaded.flaw }),
+      });
     }
     const tenant = await tenants.findForRequest(principal.key.tenant_id);
-    if (tenant === undefined) return refuse(origin, principal.key);
+    if (tenant === undefined) return refuse(origin, { hash, key: principal.key });
     const caller = callerBy(principal, tenant, origin);
     if (known) return caller;
     // A session that is not authorized yet is read every time, so that it can be used at once.

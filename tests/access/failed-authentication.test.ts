@@ -13,7 +13,13 @@ import type { Origin } from '../../src/rules/caller.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { engineOf, onBothEngines } from '../support/engines.ts';
 import { rowsOf } from '../support/rows.ts';
-import { createTestClock, recorder, startVault, type TestVault } from '../support/vault.ts';
+import {
+  createTestClock,
+  managementKey,
+  recorder,
+  startVault,
+  type TestVault,
+} from '../support/vault.ts';
 
 const wrongKey = 'key_test_pvt_00000000000000000000000000000000000000000000000000';
 const message = 'a request failed to authenticate';
@@ -67,6 +73,23 @@ onBothEngines('failed authentication', (engine) => {
 });
 
 onBothEngines('failed authentication after many with keys that do not exist', (engine) => {
+  test('of a key that was valid says so, however many guesses come from the address', async (t) => {
+    const environment = { STRONGROOM_RATE_LIMITS: 'legacy-2024' };
+    const vault = await startVault(t, engine, { environment });
+    const application = { name: 'a', type: 'private', permissions: ['token:read'] };
+    const sent = { key: managementKey, body: application };
+    const { body } = await vault.send('POST', '/applications', sent);
+    const statusOf = async (key: string) => (await vault.send('GET', '/tokens/a', { key })).status;
+    assert.equal(await statusOf(body.key), 404);
+    await vault.send('DELETE', `/applications/${body.id}`, { key: managementKey });
+    for (let at = 0; at < 100; at++) assert.equal(await statusOf(body.key), 401);
+    assert.equal(await statusOf(wrongKey), 401, 'none of them was counted');
+    const guesses = new Set<number>();
+    for (let at = 0; at < 100; at++) guesses.add(await statusOf(wrongKey));
+    assert.deepEqual([...guesses], [401, 429]);
+    assert.equal(await statusOf(body.key), 401);
+  });
+
   test('is in the log of the tenant whose key is presented', async (t) => {
     const vault = await startVault(t, engine);
     const key = await vault.application({ type: 'public', permissions: ['token:create'] });
