@@ -27,17 +27,19 @@ export interface LooseSignature {
  * it was signed. So a key vouches for the one that it introduces, and for none that it has replaced: whoever stole an
  * old key could add any later checkpoint in which the new key names it. Where a successor is known, its key is over.
  *
+ * @param known in the order in which they sign. The last one says that the others are over: a thief of one of them
+ * leaves out what would show it, so that they count for nothing.
  * @param checkpoints as in {@link trustedKeysOf}.
  */
 export function signsFor(
-  known: Iterable<string>,
+  known: readonly string[],
   checkpoints: readonly OpenedCheckpoint[],
   { key, at }: LooseSignature,
 ): boolean {
   const introductions = checkpoints.flatMap(({ signed, checkpoint: { introduces } }) =>
     introduces === undefined ? [] : [{ key: signed.public_key, others: [introduces] }],
   );
-  const trusted = followed(known, introductions);
+  const trusted = followed(known.slice(-1), introductions);
   const isOver = checkpoints.some(
     ({ signed: { public_key: by }, checkpoint: { introduces, succeeds, created_at } }) =>
       trusted.has(by) &&

@@ -25,7 +25,13 @@ export const erasureVerify: Command = {
     name: 'FILE',
     meaning: 'a response of GET /tokens/{id}/erasure, or the output of tenant delete --json',
   },
-  flags: { 'public-key': publicKeyFlag, json: jsonFlag },
+  flags: {
+    'public-key': {
+      ...publicKeyFlag,
+      meaning: `${publicKeyFlag.meaning}; of several, the newest last: those before it are over`,
+    },
+    json: jsonFlag,
+  },
   examples: ['receipt.json', 'receipt.json --public-key log-key.pem', 'receipt.json --json'],
   run: async (flags, terminal) => {
     const file = await readReceiptFile(terminal, required(flags, 'FILE'));
@@ -87,7 +93,8 @@ function examine(file: JsonObject, trusted: readonly string[]): Examined {
   const key = String(public_key);
   const known = trusted.length > 0 ? trusted : [key];
   if (!signsFor(known, introductionsIn(receipt, file), { key, at: receipt.issued_at })) {
-    return { receipt, flaw: 'it is signed by a key that is not trusted, or had been replaced' };
+    const flaw = 'it is signed by a key that is not trusted, or had been replaced';
+    return { receipt, flaw: known.length > 1 ? `${flaw} by the last one of those given` : flaw };
   }
   // A reader may store it as the key of the vault.
   const shown = { ...viewErasure(receipt), public_key_pem: publicKeyPem(key) };

@@ -130,5 +130,18 @@ export function stolenKeyReceipts(): readonly StolenKeyReceipt[] {
       old,
       next,
     ]),
+    row('with nothing, known by both keys', receiptBy(before, forged), [old, next]),
+    row('dated back, known by both keys', receiptBy(before, soon, given), [old, next]),
+    row('with its own introduction, known by both', receiptBy(before, forged, [claimed]), [
+      old,
+      next,
+    ]),
+    row('the new key, known by both', receiptBy(after, forged), [old, next], true),
+    row(
+      'the new key, known by three, one twice',
+      receiptBy(after, forged),
+      [next, old, next],
+      true,
+    ),
   ];
 }

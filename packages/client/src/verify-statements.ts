@@ -37,7 +37,8 @@ export class ProofError extends StrongroomError {
 export interface TrustedKeys {
   /**
    * Keys of the tenant's log that you stored earlier, in base64 or PEM: `public_keys` of a checkpoint. A key in the
-   * same document as the signature proves nothing, because an attacker who alters one can alter both.
+   * same document as the signature proves nothing, because an attacker who alters one can alter both. The newest is
+   * the last: receipts of erasure by those before it are not trusted, because nothing shows when they were signed.
    */
   readonly publicKeys: readonly string[];
 }
@@ -151,15 +152,21 @@ export async function verifyErasureReceipt(
   receipt: ErasureReceipt,
   trusted: TrustedKeys,
 ): Promise<ErasureStatement> {
-  const { keys, signsUntil } = await withIntroduced(keysOf(trusted), receipt);
+  const given = keysOf(trusted);
+  const newest = keysOf({ publicKeys: trusted.publicKeys.slice(-1) });
+  const { keys, signsUntil } = await withIntroduced(newest, receipt);
   const { type: _, ...statement } = (await openTrusted(
     receipt,
     'erasure',
-    keys,
+    new Set([...given, ...keys]),
   )) as ErasureStatement & { type: string };
-  const until = signsUntil.get(receipt.public_key);
-  if (until !== undefined && !(statement.issued_at <= until)) {
-    throw new ProofError('not_trusted', 'The receipt is signed by a key that had been replaced.');
+  const { public_key } = receipt;
+  const until = signsUntil.get(public_key);
+  if (!keys.has(public_key) || (until !== undefined && !(statement.issued_at <= until))) {
+    throw new ProofError(
+      'not_trusted',
+      'The receipt is signed by a key that had been replaced. The vault issues it again under the newest key.',
+    );
   }
   requireEqual(receipt, shownErasure(statement));
   return statement;

@@ -64,11 +64,13 @@ def verify_erasure_receipt(receipt: Mapping[str, Any], *, public_keys: Sequence[
     """Verifies a receipt of erasure, the response of `vault.tokens.erasure`, and gives what was signed.
 
     `public_keys` are keys of the tenant's log that you stored earlier, in base64 or PEM: `public_keys` of a checkpoint.
-    A key in the same document as the signature proves nothing. Times in the statement are milliseconds since 1970.
+    A key in the same document as the signature proves nothing. The newest is the last: receipts by those before it are
+    not trusted, because nothing shows when they were signed. Times in the statement are milliseconds since 1970.
 
     Raises `ProofError` where the statement is not signed by a trusted key, or an attribute differs from it.
     """
-    trusted = set(_keys_of(public_keys))
+    given = _keys_of(public_keys)
+    trusted = set(_keys_of(public_keys[-1:]))
     signs_until: dict[str, int] = {}
     # In the order of the keys, so that each one is introduced by one before it.
     introductions = receipt.get("introductions")
@@ -85,10 +87,13 @@ def verify_erasure_receipt(receipt: Mapping[str, Any], *, public_keys: Sequence[
             trusted.add(introduced)
         for key in (*introduction.get("succeeds", ()), *(() if introduced is None else (signed["public_key"],))):
             signs_until[key] = min(until, signs_until.get(key, until))
-    statement = _open_trusted(receipt, "erasure", trusted)
+    statement = _open_trusted(receipt, "erasure", given | trusted)
     key = receipt["public_key"]
-    if key in signs_until and statement["issued_at"] > signs_until[key]:
-        raise ProofError("not_trusted", "The receipt is signed by a key that had been replaced.")
+    if key not in trusted or (key in signs_until and statement["issued_at"] > signs_until[key]):
+        raise ProofError(
+            "not_trusted",
+            "The receipt is signed by a key that had been replaced. The vault issues it again under the newest key.",
+        )
     _require_equal(receipt, _shown_erasure(statement))
     return statement
 
