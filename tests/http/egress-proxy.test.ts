@@ -393,6 +393,56 @@ suite('the forward proxy', () => {
       assert.equal(headerOf(headers, 'accept-encoding'), 'identity');
   });
 
+  test('says nothing of guesses: right and wrong ones come back as the program wrote them', async () => {
+    const program = await newProgram();
+    destination.behave(async ({ response, received: all }) => {
+      const { body, headers } = await all;
+      const { description } = JSON.parse(body.toString());
+      const request = headerOf(headers, 'x-request-id') ?? '';
+      response.writeHead(200, { 'x-request-id': request }).end(JSON.stringify({ description }));
+    });
+    const forms = (card: string) => [
+      card,
+      (card.match(/.{4}/g) ?? []).join('-'),
+      Buffer.from(card).toString('base64'),
+    ];
+    for (const guesses of [forms(visa), forms('4000056655665556')]) {
+      for (const description of guesses) {
+        const sent = JSON.stringify({ card: { number: program.number }, description });
+        const { text } = await send(program, { headers: json, body: sent });
+        assert.equal(text, JSON.stringify({ description }));
+        const headers = { ...json, 'x-request-id': description };
+        const body = JSON.stringify({ card: { number: program.number } });
+        const other = await send(program, { headers, body });
+        assert.equal(other.headers['x-request-id'], description);
+      }
+    }
+  });
+
+  test('asks for no charset in which values are not found, and gives no response in one', async () => {
+    const program = await newProgram();
+    const body = JSON.stringify({ card: { number: program.number } });
+    const accept = 'text/html;charset=utf-16;q=0.5, application/json; Charset="utf-16"';
+    received();
+    for (const charset of ['utf-16', '"UTF-16LE"', 'utf-32', 'utf-7', 'cp037']) {
+      const headers = { 'content-type': `application/json; charset=${charset}` };
+      echo((got) => ({ body: Buffer.from(String(got), 'utf16le'), headers }));
+      const { status, text } = await send(program, {
+        headers: { ...json, accept, 'accept-charset': 'utf-16' },
+        body,
+      });
+      assert.equal(status, 502, charset);
+      assert.match(text, /a charset in which the vault cannot look/);
+    }
+    const [first] = received();
+    assert.equal(headerOf(first?.headers ?? [], 'accept-charset'), undefined);
+    const accepted = headerOf(first?.headers ?? [], 'accept');
+    assert.equal(accepted, 'text/html;q=0.5, application/json');
+    const foreign = { 'content-type': 'application/json; charset=utf-7' };
+    assert.equal((await send(program, { headers: foreign, body })).status, 400);
+    assert.deepEqual(received(), []);
+  });
+
   test('passes events on as they come', async () => {
     const program = await newProgram();
     const next = Promise.withResolvers<void>();

@@ -11,7 +11,7 @@ import type { OpenTunnel } from '../../outbound/tunnel.ts';
 import { egressId, egressProxy } from '../../proxies/calls/called-proxy.ts';
 import { failedEntry } from '../../proxies/calls/entries.ts';
 import { findingPlaceholders, hasPlaceholders } from '../../proxies/egress/placeholder-targets.ts';
-import { readPlaceholders } from '../../proxies/egress/placeholder-texts.ts';
+import { readPlaceholders, textsOf } from '../../proxies/egress/placeholder-texts.ts';
 import { scrubResponse } from '../../proxies/egress/scrub-response.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { allowsDestination } from '../../rules/destinations.ts';
@@ -138,16 +138,14 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
       parties,
       headers: () => ({ headers: request.rawHeaders, hopHeaders: [], encrypted: undefined }),
       prepare: (found) => prepare(found, values),
-      receive: (response, { caller, method: sent, proxy }) =>
-        values.size === 0
-          ? response
-          : scrubResponse(response, values, (found) => {
-              if (found > 0)
-                noteFound(
-                  caller,
-                  `${sent}, ${found} in the response of ${new URL(proxy.destinationUrl).host}`,
-                );
-            }),
+      receive: (response, call) => {
+        if (values.size === 0) return response;
+        const { host } = new URL(call.proxy.destinationUrl);
+        return scrubResponse(response, { values, known: textsOf(call) }, (found) => {
+          if (found === 0) return;
+          noteFound(call.caller, `${call.method}, ${found} in the response of ${host}`);
+        });
+      },
     });
   }
 

@@ -113,12 +113,12 @@ function withRequestBody(scope: RequestScope, body: string | undefined): Request
 }
 
 /** Values are written as UTF-8, and bytes that are not UTF-8 would be replaced. */
-function requireUtf8({ body, headers }: ProxyCall): void {
+export function requireUtf8({ body, headers }: ProxyCall): void {
   const type = headers.findIndex((name, at) => at % 2 === 0 && /^content-type$/i.test(name));
   const [, charset = 'utf-8'] = /charset="?([^";\s]+)/i.exec(headers[type + 1] ?? '') ?? [];
   const isText = body.content instanceof Uint8Array && isUtf8(body.content);
   if (isText && /^(?:utf-?8|us-ascii)$/i.test(charset)) return;
-  throw invalidCall('body', 'must be UTF-8 to hold expressions');
+  throw invalidCall('body', 'must be UTF-8 to hold expressions or placeholders');
 }
 
 /** @throws VaultError naming the part, in place of an error of its expressions. */

@@ -31,6 +31,14 @@ export interface ResponseReading {
 /** In any other charset, the reader sees other characters than these bytes, so a mask would find no match. */
 const charsetPattern = /^(?:utf-?8|(?:us-)?ascii|iso-8859-\d{1,2}|windows-125\d)$/i;
 
+/** Whether text of these types has the same bytes for ASCII as UTF-8 has. */
+export function hasKnownCharset(mediaTypes: readonly string[]): boolean {
+  const charsets = mediaTypes.flatMap((type) =>
+    Array.from(type.matchAll(/charset\s*=\s*["']?([^"';,\s]*)/gi), ([, charset = '']) => charset),
+  );
+  return charsets.every((charset) => charsetPattern.test(charset));
+}
+
 /**
  * @throws VaultError `bad_gateway` for a body that is too large or is not UTF-8 text; the error of the body;
  * `overloaded` from `hold`.
@@ -39,11 +47,7 @@ export async function readResponseText(
   body: Readable,
   { encodings, mediaTypes, hold }: ResponseReading,
 ): Promise<string> {
-  const charsets = mediaTypes.flatMap((type) =>
-    Array.from(type.matchAll(/charset\s*=\s*["']?([^"';,\s]*)/gi), ([, charset = '']) => charset),
-  );
-  const isKnown = charsets.every((charset) => charsetPattern.test(charset));
-  if (!isKnown) throw untransformable('it is not text in UTF-8');
+  if (!hasKnownCharset(mediaTypes)) throw untransformable('it is not text in UTF-8');
   const sent = await collect(body, hold);
   const unpacked = await unpack(sent, encodings);
   if (unpacked !== sent) hold(unpacked.length);

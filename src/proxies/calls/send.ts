@@ -27,7 +27,7 @@ import type { ProxyCall, ProxyResponse, Writable } from './proxy-call.ts';
 import { readResponseText, untransformable } from './response-body.ts';
 import { errorsByNames } from './response-errors.ts';
 import { type CodedMessage, codeResponse, type TransformOutcome } from './run-code.ts';
-import { responseOf, transformResponse, withoutHeaders } from './transform-response.ts';
+import { responseOf, transformResponse, valuesOf, withoutHeaders } from './transform-response.ts';
 
 export interface SendTools extends MakingTokens, CodeRunning {
   readonly clock: Clock;
@@ -217,10 +217,6 @@ function refused(entry: LogEntry, refusal: VaultError): DecideOutcome<never> {
 
 function withEntry({ change, refusal }: Refused, entry: LogEntry): Refused {
   return { change: { ...change, entries: [entry, ...change.entries] }, refusal };
-}
-
-function valuesOf(headers: readonly string[], wanted: string): string[] {
-  return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === wanted);
 }
 
 /** What callers see of a failure. Any other one is the destination's. */

@@ -124,3 +124,8 @@ export function withoutHeaders(headers: readonly string[], names: readonly strin
   const dropped = new Set(names.map((name) => name.toLowerCase()));
   return headers.filter((_, at) => !dropped.has(headers[at - (at % 2)]?.toLowerCase() ?? ''));
 }
+
+/** @param wanted in lower case. */
+export function valuesOf(headers: readonly string[], wanted: string): string[] {
+  return headers.filter((_, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === wanted);
+}

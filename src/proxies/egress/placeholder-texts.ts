@@ -4,6 +4,7 @@ import { isObject, type Json } from '../../base/json.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { PlaceholderTarget } from '../../keys/placeholder.ts';
 import { type EgressPolicy, policyHasPlace } from '../../rules/egress-policies.ts';
+import { requireUtf8 } from '../calls/call-texts.ts';
 import { invalidCall } from '../calls/called-proxy.ts';
 import type { CallTexts, ProxyCall, Writable } from '../calls/proxy-call.ts';
 import { withoutHeaders } from '../calls/transform-response.ts';
@@ -62,13 +63,24 @@ export function readPlaceholders(
   };
 }
 
-/** What is taken out of a response must be in it as it is, and whole. */
+/** What is taken out of a response must be in it as it is, and whole: in UTF-16, no value would be found. */
 function readable(headers: readonly string[]): readonly string[] {
-  return [
-    ...withoutHeaders(headers, ['accept-encoding', 'range', 'if-range']),
-    'Accept-Encoding',
-    'identity',
-  ];
+  const unread = ['accept-encoding', 'accept-charset', 'range', 'if-range'];
+  const whole = withoutHeaders(headers, unread).map((value, at, all) =>
+    at % 2 === 1 && all[at - 1]?.toLowerCase() === 'accept' ? withoutCharsets(value) : value,
+  );
+  return [...whole, 'Accept-Encoding', 'identity'];
+}
+
+function withoutCharsets(accepted: string): string {
+  return accepted.replace(/;\s*charset\s*=\s*(?:"(?:[^"\\]|\\.)*"?|[^;,]*)/gi, '');
+}
+
+/** The request as its program wrote it, as bytes: what is in there, the program knows. */
+export function textsOf({ path, query = '', headers, body }: ProxyCall): string {
+  const { content } = body;
+  const bytes = content instanceof Uint8Array ? content : new Uint8Array();
+  return [path, query, ...headers, Buffer.from(bytes).toString('latin1')].join('\n');
 }
 
 function referenceTo({ tokenId: id }: PlaceholderTarget): Reference {
@@ -164,6 +176,7 @@ function bodyWith(call: ProxyCall, reading: PlaceholderReading): PlaceholderText
   const text = Buffer.from(content).toString('utf8');
   const all = placeholdersIn(text);
   if (all.length === 0) return [];
+  requireUtf8(call);
   const placed = form === 'json' ? placedInJson(text, reading) : placedInForm(text, reading);
   // One is elsewhere, such as in a name.
   if (placed.length < all.length) throw misplaced('the body');

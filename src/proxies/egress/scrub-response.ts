@@ -8,7 +8,8 @@ import {
 } from 'node:zlib';
 import { VaultError } from '../../base/errors.ts';
 import type { ProxyResponse } from '../calls/proxy-call.ts';
-import { withoutHeaders } from '../calls/transform-response.ts';
+import { hasKnownCharset } from '../calls/response-body.ts';
+import { valuesOf, withoutHeaders } from '../calls/transform-response.ts';
 import { formsOf, Scrub, scrubText } from './scrub.ts';
 
 /** A destination may compress although it was asked not to. */
@@ -23,16 +24,22 @@ const unpackers: Readonly<Record<string, () => Transform>> = {
 /** Of bytes that scrubbing changes. */
 const digests = ['content-md5', 'digest', 'content-digest', 'repr-digest', 'etag'];
 
+export interface SentValues {
+  readonly values: Iterable<string>;
+  /** The request as its program wrote it. */
+  readonly known: string;
+}
+
 /**
  * @param onEnd called once, with how many values were found, when the body has ended or was cut.
- * @throws VaultError `bad_gateway` for a body whose encoding is unknown, which is then not read.
+ * @throws VaultError `bad_gateway` for a body whose encoding or charset is unknown, which is then not read.
  */
 export function scrubResponse(
   response: ProxyResponse,
-  values: Iterable<string>,
+  { values, known }: SentValues,
   onEnd: (found: number) => void,
 ): ProxyResponse {
-  const forms = formsOf(values);
+  const forms = formsOf(values, known);
   let found = 0;
   const scrub = (texts: readonly string[]) =>
     texts.map((text) => {
@@ -58,10 +65,8 @@ export function scrubResponse(
 }
 
 function unpackerOf({ headers, body }: ProxyResponse): Transform | undefined {
-  const codings = headers
-    .flatMap((name, at) =>
-      at % 2 === 0 && name.toLowerCase() === 'content-encoding' ? [headers[at + 1] ?? ''] : [],
-    )
+  if (!hasKnownCharset(valuesOf(headers, 'content-type'))) throw unreadable(body, 'a charset');
+  const codings = valuesOf(headers, 'content-encoding')
     .flatMap((value) => value.split(','))
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== '' && coding !== 'identity');
@@ -69,8 +74,12 @@ function unpackerOf({ headers, body }: ProxyResponse): Transform | undefined {
   if (coding === undefined) return undefined;
   const unpack = Object.hasOwn(unpackers, coding) ? unpackers[coding] : undefined;
   if (unpack && others.length === 0) return unpack();
+  throw unreadable(body, 'an encoding');
+}
+
+function unreadable(body: Readable, what: string): VaultError {
   body.destroy();
-  throw new VaultError('bad_gateway', {
-    public: 'The destination responded in an encoding in which the vault cannot look for values.',
+  return new VaultError('bad_gateway', {
+    public: `The destination responded in ${what} in which the vault cannot look for values.`,
   });
 }

@@ -14,12 +14,16 @@ const piecesMax = 512;
 /** What a value looks like on the way, as strings of single bytes. */
 export type ScrubbedForms = readonly string[];
 
-/** The forms of all values, the longest first. Values that are too short have none. */
-export function formsOf(values: Iterable<string>): ScrubbedForms {
+/**
+ * The forms of all values, the longest first. Values that are too short have none, and neither has what its program
+ * knows: overwriting a guess of the program, which its destination gives back, would say that the guess is right.
+ */
+export function formsOf(values: Iterable<string>, known: string): ScrubbedForms {
   const forms = new Set<string>();
   for (const value of values) {
     for (const piece of piecesOf(value)) {
-      for (const form of encodingsOf(piece)) if (form.length >= scrubbedLengthMin) forms.add(form);
+      const own = encodingsOf(piece).filter(({ length }) => length >= scrubbedLengthMin);
+      if (scrubText(own, known).found === 0) for (const form of own) forms.add(form);
     }
   }
   return [...forms].toSorted((one, other) => other.length - one.length);
