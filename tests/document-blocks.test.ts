@@ -146,6 +146,35 @@ test('shell commands have the grammar of a shell', () => {
   assert.deepEqual(flaws, []);
 });
 
+const secretFile = String.raw`(?:secrets/)?\b(?:root\.key|management\.key|database-url|database-password)\b`;
+
+/** The first command that leaves a secret where other users, or those who come later, can read it. */
+function leftSecretIn(code: string): string | undefined {
+  const lines = code.replace(/\\\n\s*/g, ' ').split('\n');
+  const isWritten = new RegExp(`openssl rand.*>|> ?${secretFile}`);
+  const handedOver = new RegExp(
+    `(?:\\binstall -m .*? |--from-file=(?:[\\w-]+=)?)(${secretFile})`,
+    'g',
+  );
+  const writes = lines.findIndex((line) => isWritten.test(line));
+  const guard = lines.findIndex((line) => line.includes('umask 077'));
+  if (writes !== -1 && (guard === -1 || guard > writes)) return lines[writes];
+  const isRemoved = (name: string) => new RegExp(`\\brm [^#]*\\b${name}`).test(code);
+  return lines.find((line) =>
+    [...line.matchAll(handedOver)].some(([, name = '']) => !isRemoved(name)),
+  );
+}
+
+test('commands leave no secret that other users of the machine can read', () => {
+  assert.deepEqual(failures(of('sh'), leftSecretIn), []);
+  const written = of('sh').filter(({ code }) => /openssl rand/.test(code));
+  assert.ok(written.length >= 4, String(written.length));
+  const ignored = read('.gitignore').split('\n');
+  for (const name of ['/secrets/', '/root.key', '/management.key', '/database-url']) {
+    assert.ok(ignored.includes(name), name);
+  }
+});
+
 test('commands of the program exist, with their options', async () => {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const terminal = { stdout: nowhere, stderr: nowhere } as unknown as Terminal;
@@ -185,6 +214,11 @@ test('requests of curl go to routes that exist', () => {
 });
 
 test('the rules can fail', () => {
+  const handed = 'install -m 0400 root.key /etc/root.key';
+  assert.equal(leftSecretIn(handed), handed);
+  assert.equal(leftSecretIn(`${handed}\nrm root.key`), undefined);
+  assert.match(leftSecretIn('umask 077\nkubectl --from-file=a=management.key') ?? '', /^kubectl/);
+  assert.match(leftSecretIn('printf x > database-url\numask 077') ?? '', /^printf/);
   const commandLines = [
     'npx strongroom token list --typ card | head',
     'curl -X PUT "$URL/tokens/$ID?a=b"',
