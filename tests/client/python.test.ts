@@ -89,6 +89,15 @@ test('calls of proxies from Python take no cookies along, and no path leads abov
   assert.deepEqual(printed.climbed, []);
 });
 
+test('logs of httpx have the requests of others, and none of the Python client', {
+  skip,
+}, async () => {
+  const { log } = JSON.parse(await run(join(folder, 'tests', 'calls.py'), ''));
+  assert.match(log, /INFO:httpx:.*https:\/\/shop\.example\.com\/async/);
+  assert.match(log, /INFO:httpx:.*https:\/\/shop\.example\.com\/sync/);
+  assert.doesNotMatch(log, /4242424242424242|vault\.example\.com|httpcore/);
+});
+
 onBothEngines('the Python client', (engine) => {
   const tenants = tenantsOf(engine, { environment });
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
+import logging
 
 import httpx
-from strongroom import ConfigurationError, Strongroom
+from strongroom import AsyncStrongroom, ConfigurationError, ConnectionError, Strongroom
 
 seen: list[tuple[str, str | None]] = []
 
@@ -42,4 +45,29 @@ for path in climbing:
     except ConfigurationError:
         refused.append(path)
 vault.proxy.request("GET", "/a..b/...c/%2f?x=../y", proxy="first")
-print(json.dumps({"seen": seen, "climbed": [path for path in climbing if path not in refused]}))
+
+log = io.StringIO()
+logging.basicConfig(stream=log, level=logging.DEBUG)
+vault.tokens.get("4242424242424242")
+vault.proxy.request("GET", "/4242424242424242", proxy="first")
+
+
+async def call() -> None:
+    own = httpx.AsyncClient(transport=httpx.MockTransport(respond))
+    other = AsyncStrongroom(api_key="key_of_nothing", url="https://vault.example.com", http_client=own)
+    await other.tokens.get("4242424242424242")
+    await other.proxy.request("GET", "/4242424242424242", proxy="first")
+    await own.get("https://shop.example.com/async")
+
+
+asyncio.run(call())
+# Nothing listens there: the connection itself is tried.
+nowhere = Strongroom(api_key="key_of_nothing", url="http://127.0.0.1:9", retries=0)
+try:
+    nowhere.tokens.get("4242424242424242")
+except ConnectionError:
+    pass
+client.get("https://shop.example.com/sync")
+
+climbed = [path for path in climbing if path not in refused]
+print(json.dumps({"seen": seen[:6], "climbed": climbed, "log": log.getvalue()}))

@@ -21,7 +21,7 @@ from ._streams import (
     import_tokens,
     import_tokens_async,
 )
-from ._transport import AsyncResource, AsyncTransport, Core, SyncResource, SyncTransport, built
+from ._transport import AsyncResource, AsyncTransport, Core, SyncResource, SyncTransport, built, unlogged
 from ._types import Application, ImportResult, Token
 
 _TIMEOUT = 30.0
@@ -140,7 +140,8 @@ class Proxy(SyncResource):
         try:
             auth = options.pop("auth", httpx.USE_CLIENT_DEFAULT)
             outgoing = built(transport._client, method, address, headers=sent, timeout=limit, **options)
-            response = transport._client.send(outgoing, auth=auth, follow_redirects=False)
+            with unlogged():
+                response = transport._client.send(outgoing, auth=auth, follow_redirects=False)
             return _of_destination(transport, response)
         except httpx.HTTPError as error:
             failure = transport.failure_of("proxy.request", error, limit)
@@ -168,7 +169,8 @@ class AsyncProxy(AsyncResource):
         try:
             auth = options.pop("auth", httpx.USE_CLIENT_DEFAULT)
             outgoing = built(transport._client, method, address, headers=sent, timeout=limit, **options)
-            response = await transport._client.send(outgoing, auth=auth, follow_redirects=False)
+            with unlogged():
+                response = await transport._client.send(outgoing, auth=auth, follow_redirects=False)
             return _of_destination(transport, response)
         except httpx.HTTPError as error:
             failure = transport.failure_of("proxy.request", error, limit)

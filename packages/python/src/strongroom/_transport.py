@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
+import logging
 import math
 import random
 import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
@@ -299,6 +302,28 @@ def built(client: httpx.Client | httpx.AsyncClient, method: str, url: str, **opt
     return request
 
 
+_is_sending: ContextVar[bool] = ContextVar("strongroom_is_sending", default=False)
+
+
+def _is_of_others(_record: logging.LogRecord) -> bool:
+    return not _is_sending.get()
+
+
+# A filter of a logger does not apply to those below it.
+for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "http2", "proxy", "socks"))):
+    logging.getLogger(_name).addFilter(_is_of_others)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """What is sent meanwhile is in no log of httpx: addresses have ids and filters, which may be values of cards."""
+    before = _is_sending.set(True)
+    try:
+        yield
+    finally:
+        _is_sending.reset(before)
+
+
 class SyncTransport(Core):
     """Sends requests and waits for them."""
 
@@ -370,9 +395,10 @@ class SyncTransport(Core):
                 content=outgoing.content,
                 timeout=limit,
             )
-            response = self._client.send(request, stream=stream, follow_redirects=False)
-            if not response.is_success and stream:
-                response.read()
+            with unlogged():
+                response = self._client.send(request, stream=stream, follow_redirects=False)
+                if not response.is_success and stream:
+                    response.read()
         except httpx.HTTPError as error:
             # Raised outside of this block: the error of httpx has the request, and with it the key.
             return None, self.failure_of(outgoing.operation, error, limit)
@@ -464,9 +490,10 @@ class AsyncTransport(Core):
                 content=outgoing.content,
                 timeout=limit,
             )
-            response = await self._client.send(request, stream=stream, follow_redirects=False)
-            if not response.is_success and stream:
-                await response.aread()
+            with unlogged():
+                response = await self._client.send(request, stream=stream, follow_redirects=False)
+                if not response.is_success and stream:
+                    await response.aread()
         except httpx.HTTPError as error:
             return None, self.failure_of(outgoing.operation, error, limit)
         if response.is_success:
