@@ -36,6 +36,7 @@ export const messages = {
     verify: 'Bank account verified',
     placeholder: 'Placeholder made for the token',
     prove: 'Erasure of the token proven',
+    explain: 'Access to the token explained',
     unwatch: 'Token made an ordinary one again',
     watch: 'Token made a honey token',
   },

@@ -61,8 +61,16 @@ export function explainAccess(
       id: application.application_id,
       operation: 'explain',
     } as const;
+    const asked = entryOf(caller, now, fact);
+    // The response says that a token exists, where it is, and of which type.
+    const named =
+      token && ({ entity: 'token', id: token.token_id, container: token.container } as const);
     return {
-      change: { entries: [entryOf(caller, now, fact)] },
+      change: {
+        entries: named
+          ? [asked, entryOf(caller, now, { ...named, operation: 'explain' })]
+          : [asked],
+      },
       reply: {
         status: 200,
         body: {

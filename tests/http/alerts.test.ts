@@ -67,6 +67,26 @@ onBothEngines('Alerts', (engine) => {
     assert.match(alert?.message ?? '', /read denied/);
   });
 
+  test('a question about access to a honey token, which says that it exists', async () => {
+    const tenant = await tenants();
+    await tenant.token({ id: 'bait', type: 'token', data: 'x' });
+    const words = ['token', 'honey', 'bait', '--tenant', tenant.id];
+    const { code, stderr } = await runCommand(words, environmentOf(tenant.vault.place));
+    assert.equal(code, 0, stderr);
+    tenant.vault.clock.advance(3_000);
+    const { body } = await tenant.send('GET', '/applications', { key: tenant.managementKey });
+    const asked = { application_id: body.data[0].id, permission: 'token:read', token_id: 'bait' };
+    const key = tenant.managementKey;
+    assert.equal((await tenant.send('POST', '/access/explain', { key, body: asked })).status, 200);
+    await poll(async () => (await kindsOf(tenant)).includes('honey_token'));
+    const alert = (await alertsOf(tenant)).find(({ operation }) => operation === 'honey_token');
+    assert.match(alert?.message ?? '', /explain success/);
+    const named = (await tenant.rows('logs')).find(
+      ({ entity_id, operation }) => entity_id === 'bait' && operation === 'explain',
+    );
+    assert.equal(named?.container, '/general/high/');
+  });
+
   test('100 cards of one BIN, created or revealed in an hour by one key, and not 99', async () => {
     const tenant = await tenants();
     await tenant.setQuotas({ alert_bin: 4 });

@@ -55,6 +55,7 @@ onBothEngines('POST /access/explain', (engine) => {
     const byKey = await explain(tenant, { key_id: keys[0].id, ...asked });
     assert.deepEqual(byKey.body, answer.body);
     assert.ok((await tenant.logged('application')).includes('explain'));
+    assert.deepEqual(await tenant.logged('token'), []);
   });
 
   test('200: of permissions that send values it says that they go whole, whatever the transform', async () => {
