@@ -228,6 +228,10 @@ export const commands: CommandTable = {
     title: 'run the code of a reactor on this machine',
     load: async () => (await import('./reactor.ts')).reactorRun,
   },
+  'agent run': {
+    title: 'start a program that uses values without seeing them',
+    load: async () => (await import('./agent/run.ts')).agentRun,
+  },
   demo: {
     title: 'show in a minute what a vault does',
     load: async () => (await import('./demo.ts')).demo,

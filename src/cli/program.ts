@@ -37,6 +37,7 @@ export const groups: Readonly<Record<string, string>> = {
   reactor: 'reactors and their code',
   webhook: 'webhooks',
   session: 'sessions',
+  agent: 'programs that use values without seeing them',
 };
 
 /** The command whose words these begin with. */

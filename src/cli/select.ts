@@ -17,7 +17,7 @@ export async function select(
 ): Promise<Selected> {
   const [first, ...rest] = given;
   const asksHelp = first === undefined || first === 'help';
-  const words = (asksHelp ? [...rest, '--help'] : [...given]).map(withHyphens);
+  const words = hyphenated(asksHelp ? [...rest, '--help'] : given);
   const name = nameIn(table, words);
   const command = await (name === undefined ? undefined : table[name])?.load();
   const selection: { flags?: Flags } = {};
@@ -37,6 +37,13 @@ export async function select(
   }
   if (name === undefined || command === undefined) return { code: 0 };
   return { name, command, flags: selection.flags ?? {} };
+}
+
+/** What follows `--` is for another program. */
+function hyphenated(words: readonly string[]): string[] {
+  const end = words.indexOf('--');
+  const own = end < 0 ? words.length : end;
+  return [...words.slice(0, own).map(withHyphens), ...words.slice(own)];
 }
 
 /** Names of options may be spelled as attributes of the API are. */
@@ -91,16 +98,20 @@ function declare(parser: Parser, command: Command, selection: { flags?: Flags })
     parser.addOption(option);
     return [flag, option.attributeName()] as const;
   });
-  for (const { name, meaning } of operands) {
-    parser.argument(`[${name}]`, meaning).allowExcessArguments();
+  for (const { name, meaning, takesRest } of operands) {
+    parser.argument(takesRest ? `[${name}...]` : `[${name}]`, meaning).allowExcessArguments();
   }
   parser.addHelpText('after', examplesOf(parser, examples));
   parser.action(() => {
     const [first] = operands;
-    if (first && parser.args.length > operands.length) {
+    const isOver = parser.args.length > operands.length && !operands.at(-1)?.takesRest;
+    if (first && isOver) {
       throw new UsageError(`one ${first.name} at a time`);
     }
-    const words = operands.map(({ name }, index) => [name, parser.args[index]]);
+    const words = operands.map(({ name, takesRest }, index) => [
+      name,
+      takesRest ? parser.args.slice(index) : parser.args[index],
+    ]);
     const values: Flags = parser.opts();
     const named = options.map(([flag, attribute]) => [flag, values[attribute]]);
     selection.flags = { ...Object.fromEntries(named), ...Object.fromEntries(words) };

@@ -75,6 +75,7 @@ function wordsIn(directory: string, url: string): Readonly<Record<string, readon
     import: [String(lines), '--url', url],
     export: ['--url', url],
     'reactor run': [String(code)],
+    'agent run': ['--', 'true'],
     completion: ['bash'],
   };
 }

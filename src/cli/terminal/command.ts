@@ -35,6 +35,8 @@ export interface Command {
 export interface Operand {
   readonly name: string;
   readonly meaning: string;
+  /** The last one, which is all words that follow. */
+  readonly takesRest?: true;
   /** The values that it can have, if that is a short list. */
   readonly choices?: readonly string[];
   /** The resource whose ids are its values, which scripts of shells ask the vault for. */
@@ -58,7 +60,7 @@ export function required(flags: Flags, name: string): string {
   throw new UsageError(`--${name} is required`);
 }
 
-/** The texts of a flag that may be given several times. */
+/** The texts of a flag that may be given several times, or of an operand that is all words that follow. */
 export function repeated(flags: Flags, name: string): readonly string[] {
   const value = flags[name];
   return Array.isArray(value) ? value : [];

@@ -1,0 +1,93 @@
+/** The variables of a program that sends its requests through the forward proxy of the vault. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, sep } from 'node:path';
+import { getCACertificates, rootCertificates } from 'node:tls';
+import type { Environment } from '../../runtime/config/variables.ts';
+
+/** The address of the forward proxy, with the key. Some programs read one spelling, some the other. */
+const proxyVariables = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
+/** What would lead requests past it. */
+const bypassVariables = ['NO_PROXY', 'no_proxy', 'ALL_PROXY', 'all_proxy'];
+/** Replaces the roots that a program trusts. */
+const rootsVariables = ['SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE'];
+const nodeVariables = ['NODE_EXTRA_CA_CERTS', 'NODE_USE_ENV_PROXY'];
+const ownVariables = new Set([
+  ...proxyVariables,
+  ...bypassVariables,
+  ...rootsVariables,
+  ...nodeVariables,
+]);
+
+const loopbackHosts = 'localhost,127.0.0.1,::1';
+
+/** Whether no file may give a variable of this name. */
+export function decidesWhereRequestsGo(name: string): boolean {
+  return ownVariables.has(name) || name.startsWith('STRONGROOM_');
+}
+
+export interface AuthorityFiles {
+  /** The authority of the tenant, and what Node trusts besides its own roots. */
+  readonly extra: string;
+  /** The same with the roots of the system. */
+  readonly roots: string;
+  remove(): void;
+}
+
+/** Writes them where only this user reads, until they are removed. */
+export function writeAuthorityFiles(certificate: string): AuthorityFiles {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-agent-'));
+  const write = (name: string, certificates: readonly string[]) => {
+    const file = join(folder, name);
+    const text = [...new Set(certificates.map((one) => one.trim()))].join('\n');
+    writeFileSync(file, `${text}\n`, { mode: 0o600, flag: 'wx' });
+    return file;
+  };
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const own = [certificate, ...getCACertificates('extra')];
+    const ofSystem = getCACertificates('system');
+    const roots = ofSystem.length > 0 ? ofSystem : rootCertificates;
+    return {
+      extra: write('authority.pem', own),
+      roots: write('roots.pem', [...own, ...roots]),
+      remove,
+    };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+export interface ProgramSettings {
+  /** With the key. */
+  readonly proxyUrl: string;
+  readonly files: Pick<AuthorityFiles, 'extra' | 'roots'>;
+  readonly placeholders: Readonly<Record<string, string>>;
+  readonly isLoopbackDirect: boolean;
+}
+
+/** The variables of this process, without what is the vault's, and with these settings. */
+export function programEnvironment(
+  environment: Environment,
+  { proxyUrl, files, placeholders, isLoopbackDirect }: ProgramSettings,
+): Record<string, string | undefined> {
+  const kept = Object.entries(environment).filter(
+    ([name, value]) => !decidesWhereRequestsGo(name) && !isOwnCache(name, value),
+  );
+  const all = (names: readonly string[], value: string) => names.map((name) => [name, value]);
+  return Object.fromEntries([
+    ...kept,
+    ...Object.entries(placeholders),
+    ...all(proxyVariables, proxyUrl),
+    ...all(rootsVariables, files.roots),
+    ['NODE_EXTRA_CA_CERTS', files.extra],
+    ['NODE_USE_ENV_PROXY', '1'],
+    ...(isLoopbackDirect ? all(['NO_PROXY', 'no_proxy'], loopbackHosts) : []),
+  ]);
+}
+
+/** The compiled code of this command. A program that isn't trusted has no business there. */
+function isOwnCache(name: string, value: string | undefined): boolean {
+  return name === 'NODE_COMPILE_CACHE' && value?.endsWith(`.cache${sep}strongroom`) === true;
+}

@@ -1,0 +1,321 @@
+/** `strongroom agent run`: unchanged programs use values of the vault, and hold none. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, suite, test } from 'node:test';
+import type { Behavior } from '../support/destination.ts';
+import { engineOf } from '../support/engines.ts';
+import { type Environment, interruptCommand, runProcess } from '../support/process.ts';
+import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { python } from '../support/python.ts';
+import { freePort, temporaryDirectory } from '../support/temporary.ts';
+import { newTenant } from '../support/tenant.ts';
+import { startVault } from '../support/vault.ts';
+
+const ends: (() => unknown)[] = [];
+const lender = { after: (end: () => unknown) => void ends.unshift(end) };
+after(async () => {
+  for (const end of ends) await end();
+});
+
+const called = await startCalled(lender);
+const { destination } = called;
+const vault = await startVault(lender, engineOf('sqlite'), {
+  environment: {
+    ...called.environment,
+    STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
+    STRONGROOM_THREADS: '1',
+  },
+});
+const visa = '4242424242424242';
+const secret = 'plain-api-key-0123456789';
+const tenant = await newTenant(vault);
+const data = { number: visa, expiration_month: 12, expiration_year: 2030 };
+await tenant.token({ id: 'card', type: 'card', data });
+await tenant.token({ id: 'api-key', type: 'token', data: secret });
+const policy = {
+  host: 'localhost',
+  port: destination.port,
+  tokens: ['card', 'api-key'],
+  places: ['header:authorization', 'json:card.number', 'form:number'],
+};
+const key = await tenant.application({ permissions: ['proxy:invoke'], egress: [policy] });
+
+const folder = temporaryDirectory(lender);
+const fileOf = (name: string, text: string) => {
+  const file = join(folder, name);
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+};
+const keyFile = fileOf('agent.key', `${key}\n`);
+const variables = fileOf(
+  'agent.variables',
+  '# placeholders\nAPI_KEY=token:api-key\nCARD=token:card#number\n\nDIGITS=digits:card#number\n',
+);
+const temporary = join(folder, 'tmp');
+mkdirSync(temporary);
+
+const environment: Environment = {
+  TMPDIR: temporary,
+  STRONGROOM_URL: vault.url,
+  STRONGROOM_EGRESS_ADDRESS: new URL(vault.running.egressUrl ?? '').host,
+};
+const options = ['--key-file', keyFile, '--variables', variables];
+const runAgent = (program: readonly string[], more: Environment = {}, given = options) =>
+  runProcess(['agent', 'run', ...given, '--', ...program], { ...environment, ...more });
+
+const url = `https://localhost:${destination.port}/v1/charges`;
+const received = () => destination.requests.splice(0);
+const printing = (expression: string) => ['node', '-e', `console.log(${expression})`];
+
+/** Gives back what it gets. */
+const echo: Behavior = async ({ response, received: all }) => {
+  const { headers, body } = await all;
+  response.end(`${headerOf(headers, 'authorization') ?? ''} ${body}`);
+};
+destination.behave(echo);
+
+const fetching = `
+const response = await fetch(process.argv[1], {
+  method: 'POST',
+  headers: { authorization: 'Bearer ' + process.env.API_KEY, 'content-type': 'application/json' },
+  body: JSON.stringify({ card: { number: process.env.CARD } }),
+});
+console.log(response.status, await response.text());`;
+
+const opening = `
+import json, os, sys, urllib.request
+body = json.dumps({"card": {"number": os.environ["CARD"]}}).encode()
+headers = {"authorization": "Bearer " + os.environ["API_KEY"], "content-type": "application/json"}
+with urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers)) as response:
+    print(response.status, response.read().decode())`;
+
+const curling = `curl -sS -w ' %{http_code}' "$0" -H "authorization: Bearer $API_KEY" --data "number=$DIGITS"`;
+
+const programs: Readonly<Record<string, readonly string[]>> = {
+  'fetch of Node': ['node', '--input-type=module', '-e', fetching, url],
+  'urllib of Python': [python, '-c', opening, url],
+  curl: ['sh', '-c', curling, url],
+};
+
+const isAbsent = (tool: string) => spawnSync(tool, ['--version']).error !== undefined;
+
+suite('agent run', () => {
+  for (const [name, words] of Object.entries(programs)) {
+    const [, , script = ''] = words;
+    const tool = name === 'curl' ? 'curl' : String(words[0]);
+    test(`${name} sends values that the program never has`, { skip: isAbsent(tool) }, async () => {
+      received();
+      const { code, stdout, stderr } = await runAgent(words);
+      assert.equal(code, 0, `${stderr} ${script}`);
+      assert.match(stdout, /\b200\b/);
+      assert.ok(!`${stdout}${stderr}`.includes(secret) && !stdout.includes(visa), stdout);
+      const [request, ...others] = received();
+      assert.equal(others.length, 0);
+      assert.equal(headerOf(request?.headers ?? [], 'authorization'), `Bearer ${secret}`);
+      assert.ok(request?.body.includes(visa), String(request?.body));
+    });
+  }
+
+  test('git clones over HTTPS, signed in with a key that it never has', {
+    skip: isAbsent('git'),
+  }, async (t) => {
+    const repository = newRepository();
+    t.after(() => destination.behave(echo));
+    destination.behave(async ({ request, response }) => {
+      const file = join(repository, new URL(request.url ?? '', url).pathname);
+      const basic = `Basic ${Buffer.from(`agent:${secret}`).toString('base64')}`;
+      if (request.headers.authorization !== basic)
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+      else if (existsSync(file) && statSync(file).isFile()) response.end(readFileSync(file));
+      else response.writeHead(404).end();
+    });
+    const copy = join(folder, 'copy');
+    const clone = `git clone "https://agent:$API_KEY@localhost:${destination.port}/" "$0"`;
+    const { code, stderr } = await runAgent(['sh', '-c', clone, copy]);
+    assert.equal(code, 0, stderr);
+    assert.equal(readFileSync(join(copy, 'a.txt'), 'utf8'), 'of the repository');
+    received();
+  });
+
+  test('the program has placeholders, the settings of the proxy, and nothing of the vault', async () => {
+    const { code, stdout, stderr } = await runAgent(printing('JSON.stringify(process.env)'), {
+      API_KEY: 'the value itself',
+      HTTPS_PROXY: 'http://elsewhere.example',
+      NO_PROXY: '*',
+      OWN: 'kept',
+      STRONGROOM_KEY: 'key_of_an_administrator',
+      STRONGROOM_ROOT_KEY: 'root',
+    });
+    assert.equal(code, 0, stderr);
+    const env = JSON.parse(stdout);
+    const proxy = `http://agent:${key}@${environment['STRONGROOM_EGRESS_ADDRESS']}`;
+    for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']) {
+      assert.equal(env[name], proxy);
+    }
+    assert.match(env.API_KEY, /^sr_/);
+    assert.match(env.CARD, /^sr_/);
+    assert.match(env.DIGITS, /^9999\d{12}$/);
+    assert.deepEqual([env.OWN, env.NODE_USE_ENV_PROXY], ['kept', '1']);
+    assert.deepEqual(
+      Object.keys(env).filter((name) => /STRONGROOM|NO_PROXY|COMPILE_CACHE/i.test(name)),
+      [],
+    );
+    for (const part of [visa, secret, 'administrator', 'the value itself']) {
+      assert.ok(!stdout.includes(part), part);
+    }
+  });
+
+  test('the authority is in files of this user alone, with the roots, and gone at the end', async () => {
+    const names =
+      '["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE"]';
+    const look = `const { statSync, readFileSync } = require('node:fs');
+      const { dirname } = require('node:path');
+      const modeOf = (path) => (statSync(path).mode & 0o777).toString(8);
+      console.log(JSON.stringify(${names}.map((name) => process.env[name]).map((file) =>
+        [modeOf(file), modeOf(dirname(file)), readFileSync(file, 'utf8').split('BEGIN CERT').length - 1])));`;
+    const { code, stdout, stderr } = await runAgent(['node', '-e', look]);
+    assert.equal(code, 0, stderr);
+    const [extra, ...roots] = JSON.parse(stdout);
+    assert.deepEqual(extra, ['600', '700', 1]);
+    for (const [file, directory, count] of roots) {
+      assert.deepEqual([file, directory], ['600', '700']);
+      assert.ok(count > 50, count);
+    }
+    assert.deepEqual(left(), []);
+  });
+
+  test('arguments reach the program as they are, and its exit code is that of the command', async () => {
+    const words = [
+      'node',
+      '-e',
+      'console.log(process.argv.slice(1).join()); process.exit(41)',
+      '--',
+    ];
+    const { code, stdout } = await runAgent([...words, '--some_name', '--help', '-x=1', '--']);
+    assert.deepEqual([code, stdout], [41, '--some_name,--help,-x=1,--\n']);
+    assert.equal((await runAgent(['sh', '-c', 'kill -KILL $$'])).code, 137);
+    const missing = await runAgent(['no-program-of-this-name']);
+    assert.deepEqual([missing.code, missing.stdout], [127, '']);
+    assert.match(missing.stderr, /^strongroom agent run: the program cannot be started: ENOENT\n$/);
+    assert.equal((await runAgent([folder])).code, 126);
+    assert.deepEqual(left(), []);
+  });
+
+  test('a signal reaches the program, which ends as it wants, and its files go with it', async () => {
+    const waiting = `process.on('SIGINT', () => process.exit(7));
+      setInterval(() => {}, 1000);
+      console.log('ready');`;
+    const { code, stderr } = await interruptCommand(
+      ['agent', 'run', ...options, '--', 'node', '-e', waiting],
+      environment,
+      /ready/,
+    );
+    assert.equal(code, 7, stderr);
+    assert.deepEqual(left(), []);
+  });
+
+  test('requests to this machine pass by the vault only where the user asks', async () => {
+    const asked = printing('[process.env.NO_PROXY, process.env.no_proxy].join(" ")');
+    assert.equal((await runAgent(asked)).stdout, ' \n');
+    const { stdout } = await runAgent(asked, {}, [...options, '--direct-loopback']);
+    assert.equal(stdout, 'localhost,127.0.0.1,::1 localhost,127.0.0.1,::1\n');
+  });
+
+  test('a file of variables with a value is refused without it, and nothing starts', async () => {
+    const cases: readonly (readonly [text: string, says: RegExp])[] = [
+      ['A=token:card#number\nCARD=4242424242424242', /^line 2 of \S+ must be NAME=token:ID/],
+      ['CARD=token:', /^line 1 of \S+ must be/],
+      ['CARD', /^line 1 of \S+ must be/],
+      ['HTTPS_PROXY=token:card#number', /^line 1 of \S+: the command sets HTTPS_PROXY itself/],
+      ['STRONGROOM_KEY=token:card', /^line 1 of \S+: the command sets STRONGROOM_KEY itself/],
+      ['A=token:card#number\nA=token:api-key', /^line 2 of \S+: A is there twice/],
+    ];
+    for (const [text, says] of cases) {
+      const file = fileOf('wrong.variables', text);
+      const refused = await runAgent(printing('"began"'), {}, [
+        '--key-file',
+        keyFile,
+        '--variables',
+        file,
+      ]);
+      assert.deepEqual([refused.code, refused.stdout], [2, ''], text);
+      assert.match(refused.stderr.replace('strongroom agent run: ', ''), says);
+      assert.doesNotMatch(refused.stderr, /4242/);
+    }
+  });
+
+  test('nothing starts with a key that shows values, or without a placeholder, a proxy, or a program', async () => {
+    const rules = [
+      {
+        description: 'reads',
+        priority: 1,
+        permissions: ['token:read'],
+        transform: 'reveal',
+        container: '/',
+      },
+    ];
+    const revealing = await tenant.application({ rules, egress: [policy] });
+    const cases: readonly (readonly [given: string[], code: number, says: RegExp])[] = [
+      [
+        ['--key-file', fileOf('revealing.key', revealing)],
+        1,
+        /the key would show values to the program: .* reveals by token:read;/,
+      ],
+      [['--key-file', fileOf('none.key', 'key_of_nothing')], 1, /the vault returned 401/],
+      [
+        ['--key-file', keyFile, '--variables', fileOf('unknown.variables', 'CARD=token:nothing')],
+        1,
+        /: CARD: the vault returned 404/,
+      ],
+      [
+        ['--key-file', keyFile, '--egress', `127.0.0.1:${await freePort()}`],
+        1,
+        /cannot reach the forward proxy at 127\.0\.0\.1:\d+: ECONNREFUSED; set STRONGROOM_EGRESS/,
+      ],
+      [['--key-file', keyFile, '--egress', 'ftp://127.0.0.1'], 2, /--egress must be HOST:PORT/],
+      [[], 2, /there is no key/],
+    ];
+    for (const [given, expected, says] of cases) {
+      const { code, stdout, stderr } = await runAgent(
+        printing('"began"'),
+        { XDG_CONFIG_HOME: folder },
+        given,
+      );
+      assert.deepEqual([code, stdout], [expected, ''], stderr);
+      assert.match(stderr, says);
+      assert.equal(stderr.split('\n').length, 2, stderr);
+    }
+    const { code, stderr } = await runAgent([]);
+    assert.equal(code, 2);
+    assert.match(stderr, /the COMMAND is missing, after --/);
+    assert.deepEqual(left(), []);
+  });
+
+  test('the key is in no argument of the program or of the command', {
+    skip: process.platform !== 'linux',
+  }, async () => {
+    const look = `const { readFileSync } = require('node:fs');
+      console.log(readFileSync('/proc/self/cmdline', 'utf8') + readFileSync('/proc/' + process.ppid + '/cmdline'));`;
+    const { stdout } = await runAgent(['node', '-e', look]);
+    assert.match(stdout, /agent/);
+    assert.ok(!stdout.includes(key));
+  });
+});
+
+const left = () => readdirSync(temporary).filter((name) => name.startsWith('strongroom-agent-'));
+
+/** As a plain web server has one. */
+function newRepository(): string {
+  const [work, bare] = [join(folder, 'work'), join(folder, 'bare')];
+  const env = { PATH: process.env['PATH'], HOME: folder, GIT_CONFIG_NOSYSTEM: '1' };
+  const git = (...words: readonly string[]) => execFileSync('git', words, { env, stdio: 'pipe' });
+  git('init', work);
+  writeFileSync(join(work, 'a.txt'), 'of the repository');
+  git('-C', work, 'add', '.');
+  git('-C', work, '-c', 'user.name=a', '-c', 'user.email=a@b.example', 'commit', '-m', 'a');
+  git('clone', '--bare', work, bare);
+  git('-C', bare, 'update-server-info');
+  return bare;
+}
