@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
+  chmodSync,
   copyFileSync,
   readdirSync,
   readFileSync,
@@ -254,6 +255,10 @@ test('--dry-run refuses what the key may not create, and what the tenant has no 
   const quota = ['tenant', 'quota', '--tenant', 'default', '--set', 'token_storage=0'];
   assert.equal((await runCommand(quota, place)).code, 0);
   const manager = write('manager.key', managementKey);
+  chmodSync(manager, 0o644);
+  const open = await run([file, '--dry-run', '--management-key-file', manager]);
+  assert.deepEqual([open.code, /others may read .*chmod 600/.test(open.stderr)], [2, true]);
+  chmodSync(manager, 0o600);
   const full = await run([file, '--dry-run', '--management-key-file', manager]);
   assert.equal(full.code, 1, full.stderr);
   assert.match(full.stderr, /room for \d+ bytes more \(quota token_storage\)/);

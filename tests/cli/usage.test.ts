@@ -85,6 +85,25 @@ test('words that make no sense are one line on standard error and exit code 2, w
   assert.match(group.stderr, /^Usage: strongroom tenant /);
 });
 
+test('no command sends a key over plain HTTP beyond loopback', async () => {
+  const url = 'http://vault.example.com:8080';
+  const key = { STRONGROOM_KEY: 'key_test_pvt_x' };
+  const cases = [
+    [['import', 'package.json', '--url', url], key],
+    [['export', '--url', url], key],
+    [['export'], { ...key, STRONGROOM_URL: url }],
+    [['app', 'list'], { ...key, STRONGROOM_URL: url }],
+    [['token', 'get', 'any'], { ...key, STRONGROOM_URL: url }],
+  ] as const;
+  await Promise.all(
+    cases.map(async ([words, environment]) => {
+      const { code, stdout, stderr } = await runCommand(words, environment);
+      assert.deepEqual([code, stdout], [2, ''], `${words.join(' ')} ${stderr}`);
+      assert.match(stderr, /must be https, because the key is sent there/);
+    }),
+  );
+});
+
 test('a file that is missing and a server that is not there are one line and exit code 1', async () => {
   const port = await freePort();
   const key = { STRONGROOM_KEY: 'key_test_pvt_x' };

@@ -3,8 +3,9 @@ import { type ClientRequest, type IncomingMessage, request as plainRequest } fro
 import { request as tlsRequest } from 'node:https';
 import { readVariable } from '../../runtime/config/config.ts';
 import { type Flag, type Flags, UsageError } from '../terminal/command.ts';
-import { readGivenFile, readGivenStream } from '../terminal/given-text.ts';
+import { readGivenStream } from '../terminal/given-text.ts';
 import { ResponseError } from '../terminal/response-error.ts';
+import { readKeyFile, requireEncrypted } from '../terminal/sent-key.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const urlVariable = 'STRONGROOM_URL';
@@ -58,6 +59,7 @@ export function createVaultClient({ env }: Terminal, flags: Flags): VaultClient 
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new UsageError(`--url or ${urlVariable} must be an http or https address`);
   }
+  requireEncrypted(new URL(base), `--url or ${urlVariable}`);
   const key = readKey(env, flags);
   const prefix = String(flags['header-prefix'] ?? prefixDefault);
   return {
@@ -79,7 +81,7 @@ export function createVaultClient({ env }: Terminal, flags: Flags): VaultClient 
 
 function readKey(env: Terminal['env'], flags: Flags): string {
   const file = flags['key-file'];
-  if (typeof file === 'string') return readGivenFile(file).trim();
+  if (typeof file === 'string') return readKeyFile(file);
   const variable = String(flags['key-env'] ?? keyVariableDefault);
   const key = readVariable(env, variable);
   if (key !== undefined) return key;

@@ -1,9 +1,7 @@
 /** `strongroom login` and `logout`: the vault and the key that commands for resources use. */
-import { statSync } from 'node:fs';
-import { exposedMode } from '../../base/private-file.ts';
 import { type Command, type Flags, jsonFlag, print, UsageError } from '../terminal/command.ts';
-import { readGivenFile } from '../terminal/given-text.ts';
 import { secretLines } from '../terminal/secret-lines.ts';
+import { readKeyFile, requireEncrypted } from '../terminal/sent-key.ts';
 import { printList } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { profileDefault, readProfiles, writeProfiles } from './profiles.ts';
@@ -117,9 +115,7 @@ function addressIn({ URL: given }: Flags): string {
   ) {
     throw new UsageError('the URL must be an http or https address without a user and a query');
   }
-  const isLocal = /^(?:localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname);
-  if (url.protocol === 'http:' && !isLocal)
-    throw new UsageError('the URL must be https, because the key is sent there');
+  requireEncrypted(url, 'the URL');
   return url.href.replace(/\/$/, '');
 }
 
@@ -136,12 +132,7 @@ function nameIn({ profile }: Flags): string | undefined {
 
 async function keyIn(flags: Flags, terminal: Terminal): Promise<string> {
   const file = flags['key-file'];
-  if (typeof file === 'string') {
-    if (exposedMode(statSync(file)) !== undefined) {
-      throw new UsageError('others may read the file of --key-file; run chmod 600 on it');
-    }
-    return readGivenFile(file).trim();
-  }
+  if (typeof file === 'string') return readKeyFile(file);
   for await (const line of secretLines(terminal, () => 'Key (not shown): ')) return line.trim();
   throw new UsageError('there is no key on standard input');
 }

@@ -2,6 +2,7 @@
 import { isObject, type Json } from '../../base/json.ts';
 import { readGivenStream } from '../terminal/given-text.ts';
 import { ResponseError } from '../terminal/response-error.ts';
+import { requireEncrypted } from '../terminal/sent-key.ts';
 import type { Profile } from './profiles.ts';
 
 export interface CommandRequest {
@@ -18,11 +19,13 @@ const timeoutMs = 75_000;
 /**
  * @returns the body of the response; undefined where it has none.
  * @throws ResponseError with what the vault says is wrong.
+ * @throws UsageError for a profile or a STRONGROOM_URL that would send the key over the network in plaintext.
  */
 export async function requestVault(
   { url, key }: Profile,
   { method, path, body, mediaType }: CommandRequest,
 ): Promise<unknown> {
+  if (URL.canParse(url)) requireEncrypted(new URL(url), 'the address of the vault');
   const address = url.replace(/\/$/, '');
   const response = await fetch(address + path, {
     method,
