@@ -109,6 +109,30 @@ onBothEngines('Access to proxies', (engine) => {
     assert.match(refused(await tenant.send('GET', '/proxy'), 400), /SVC-PROXY-KEY/);
   });
 
+  test('403: with egress policies no value goes past them, by an ephemeral proxy or a session', async () => {
+    const tenant = await newTenant();
+    await tenant.token({ id: 'secret', type: 'token', data: 'xyzzy' });
+    const egress = [{ host: 'api.provider.example', methods: ['GET'] }];
+    const key = await tenant.application({ permissions: ['proxy:invoke', 'token:use'], egress });
+    const before = destination.requests.length;
+    const sending = { ...ephemeral({ 'x-value': '{{ secret }}' }), key };
+    assert.match(refused(await tenant.send('GET', '/proxy', sending), 403), /egress policies/);
+    assert.equal(destination.requests.length, before);
+    const publicKey = await tenant.application({ type: 'public', permissions: ['token:create'] });
+    const { body: session } = await tenant.send('POST', '/sessions', { key: publicKey });
+    const authorize = (permissions: readonly string[]) =>
+      tenant.send('POST', '/sessions/authorize', {
+        key,
+        body: { nonce: session.nonce, permissions },
+      });
+    const { status, text } = await authorize(['proxy:invoke']);
+    assert.equal(status, 403, text);
+    assert.match(text, /egress policies/);
+    assert.equal((await authorize(['token:use'])).status, 200);
+    const call = await proxyOf(tenant, { destination_url: url });
+    assert.equal((await call('GET', '', { key })).status, 200);
+  });
+
   test('settings of the tenant refuse ephemeral proxies and destinations', async () => {
     const tenant = await invoking();
     const call = await proxyOf(tenant, { destination_url: url });

@@ -6,7 +6,7 @@ import { createValidationErrors } from '../../base/validation-errors.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
 import type { Decide } from '../../rules/operation.ts';
-import { covers, policyOf } from '../../rules/policy.ts';
+import { covers, holds, policyOf } from '../../rules/policy.ts';
 import { proven } from '../../rules/proven-row.ts';
 import { forbid } from '../../rules/refusal.ts';
 import type { Store } from '../../store/store.ts';
@@ -53,8 +53,13 @@ export function authorizeSession(
       throw new VaultError('conflict', { public: 'The nonce has already been used.' });
     }
     const fact = { entity: 'session', id: row.session_id, operation: 'authorize' } as const;
-    if (!covers(caller.policy, policyOf(access))) {
+    const granted = policyOf(access);
+    if (!covers(caller.policy, granted)) {
       return forbid(caller, now, { ...fact, message: exceeding });
+    }
+    // A session has no egress policies, so it could send values anywhere, by ephemeral proxies.
+    if (caller.egress && holds(granted, 'proxy:invoke')) {
+      return forbid(caller, now, { ...fact, message: bypassing });
     }
     const authorized = proven(caller.tenant, 'sessions', {
       ...row,
@@ -76,6 +81,8 @@ function noSession(): VaultError {
   return new VaultError('not_found', { public: 'There is no session with this nonce.' });
 }
 
+const bypassing =
+  'The application has egress policies, which a session has not, so it cannot grant proxy:invoke.';
 const exceeding =
   'The session would be allowed more than the application that authorizes it. The application itself ' +
   'must hold every permission that it grants, for all tokens of the rule and with a transform that ' +

@@ -19,20 +19,21 @@ export function refusalOfCall(
   { clock }: { readonly clock: Clock },
   { caller, proxy, method, path }: AttemptedCall,
 ): Refused | undefined {
-  const message = flawOf(proxy, { method, path });
+  const message = flawOf({ caller, proxy, method, path });
   if (message === undefined) return undefined;
   const denial = { entity: 'proxy', id: proxy.id, operation: 'invoke', message };
   return forbid(caller, clock.now(), denial);
 }
 
-function flawOf(
-  proxy: CalledProxy,
-  { method, path }: Pick<AttemptedCall, 'method' | 'path'>,
-): string | undefined {
+function flawOf({ caller, proxy, method, path }: AttemptedCall): string | undefined {
   const { tenant, allowedMethods, allowedPaths, destinationUrl } = proxy;
   const { disable_ephemeral_proxy: disabled, proxy_destinations: destinations } = tenant.settings;
   if (proxy.id === ephemeralId && disabled === 'true') {
     return 'The tenant does not allow ephemeral proxies (setting disable_ephemeral_proxy).';
+  }
+  // Its programs have its key, and would otherwise choose where values go.
+  if (proxy.id === ephemeralId && caller.egress) {
+    return 'An application with egress policies calls no ephemeral proxies.';
   }
   if (!allowsDestination(destinations, new URL(destinationUrl).hostname)) {
     return 'The tenant does not allow this destination (setting proxy_destinations).';
