@@ -1,4 +1,5 @@
 /** The certificate authority of a tenant, under which the vault opens the connections of the tenant's own programs. */
+import assert from 'node:assert/strict';
 import {
   createECDH,
   createPrivateKey,
@@ -39,6 +40,7 @@ export async function egressAuthority(
     now,
   }: { readonly hosts: readonly string[]; readonly tenant: string; readonly now: Instant },
 ): Promise<EgressAuthority> {
+  assert(hosts.length > 0, 'an authority without names is valid for all names');
   // A megabyte of modules, which only vaults with programs behind them need.
   await import('reflect-metadata');
   const x509 = await import('@peculiar/x509');

@@ -309,6 +309,97 @@ suite('the forward proxy', () => {
     assert.deepEqual(received(), []);
   });
 
+  test('a connection that is open has no CONNECT within it', async () => {
+    const program = await newProgram();
+    const { socket } = await connectTo(authority, program.key);
+    const secured = await secure(socket, program.ca);
+    const request = http.request({
+      method: 'CONNECT',
+      path: authority,
+      headers: { host: authority, 'proxy-authorization': basic(program.key) },
+      createConnection: () => secured,
+    });
+    request.end();
+    const [response] = (await once(request, 'connect')) as [IncomingMessage];
+    assert.equal(response.statusCode, 400);
+  });
+
+  test('deeply nested JSON is refused before other requests wait for it', async () => {
+    const program = await newProgram();
+    received();
+    const deep = `${'['.repeat(8_000)}${'"",'.repeat(60_000)}"${program.number}"${']'.repeat(8_000)}`;
+    const { status } = await send(program, { headers: json, body: deep });
+    assert.equal(status, 403);
+    const many = JSON.stringify({
+      items: Array.from({ length: 101 }, () => ({ key: program.secret })),
+    });
+    assert.equal((await send(program, { headers: json, body: many })).status, 400);
+    assert.deepEqual(received(), []);
+  });
+
+  test('sends no values that are too long to be looked for', async () => {
+    const program = await newProgram();
+    const { tenant, key } = program;
+    await tenant.token({ id: 'long', type: 'token', data: 'x'.repeat(16_385) });
+    const { body: own } = await tenant.send('GET', '/applications/key', { key });
+    const update = {
+      name: 'x',
+      permissions: ['proxy:invoke'],
+      egress: [{ ...policy, tokens: ['long'] }],
+    };
+    const path = `/applications/${own.id}`;
+    await tenant.send('PUT', path, { key: tenant.managementKey, body: update });
+    vault.clock.advance(1_000);
+    const made = await tenant.send('POST', '/placeholders', { key, body: { token_id: 'long' } });
+    received();
+    const body = JSON.stringify({ card: { number: made.body.placeholder } });
+    const { status, text } = await send(program, { headers: json, body });
+    assert.equal(status, 400);
+    assert.match(text, /more than 16384 bytes together/);
+    assert.deepEqual(received(), []);
+  });
+
+  test('a request whose body comes slowly is held to the policies at its end', async () => {
+    const program = await newProgram();
+    const { tenant, key } = program;
+    const { socket } = await connectTo(authority, key);
+    const secured = await secure(socket, program.ca);
+    const body = JSON.stringify({ card: { number: program.number } });
+    const request = http.request({
+      method: 'POST',
+      path: '/v1/x',
+      headers: { host: authority, ...json, 'content-length': body.length, expect: '100-continue' },
+      createConnection: () => secured,
+    });
+    received();
+    request.flushHeaders();
+    await once(request, 'continue');
+    const { body: own } = await tenant.send('GET', '/applications/key', { key });
+    const update = {
+      name: 'x',
+      permissions: ['proxy:invoke'],
+      egress: [{ ...policy, places: ['json:other'] }],
+    };
+    await tenant.send('PUT', `/applications/${own.id}`, {
+      key: tenant.managementKey,
+      body: update,
+    });
+    vault.clock.advance(1_000);
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    assert.equal(response.statusCode, 403);
+    assert.deepEqual(received(), []);
+  });
+
+  test('no authority is given for policies none of whose connections is opened', async () => {
+    const tenant = await newTenant(vault);
+    const tunnel = { host: 'localhost', port: destination.port, tunnel: true };
+    const key = await tenant.application({ permissions: ['proxy:invoke'], egress: [tunnel] });
+    const { status, body } = await tenant.send('GET', '/egress/authority', { key });
+    assert.equal(status, 409);
+    assert.equal(body.certificate, undefined);
+  });
+
   test('its certificate is trusted for the hosts of the policies and for no other', async () => {
     const program = await newProgram({ ...policy, host: 'other.example' });
     const opened = await programOf(program.tenant);
@@ -406,6 +497,10 @@ suite('the forward proxy', () => {
       (card.match(/.{4}/g) ?? []).join('-'),
       Buffer.from(card).toString('base64'),
     ];
+    const escaped = Array.from(visa, (digit) => `\\u003${digit}`).join('');
+    const sent = `{"card":{"number":"${program.number}"},"description":"${escaped}"}`;
+    const { text: decoded } = await send(program, { headers: json, body: sent });
+    assert.equal(decoded, JSON.stringify({ description: visa }), 'what the destination decodes');
     for (const guesses of [forms(visa), forms('4000056655665556')]) {
       for (const description of guesses) {
         const sent = JSON.stringify({ card: { number: program.number }, description });
@@ -470,7 +565,8 @@ suite('the forward proxy', () => {
   });
 
   test('passes a tunnel on unopened, with the certificate of the host, until the policy is gone', async () => {
-    const program = await newProgram({ host: 'localhost', port: destination.port, tunnel: true });
+    const tunnel = { host: 'localhost', port: destination.port, tunnel: true };
+    const program = await newProgram(tunnel);
     echo((body) => ({ body }));
     const { socket, status } = await connectTo(authority, program.key);
     assert.equal(status, 200);

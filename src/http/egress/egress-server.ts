@@ -10,6 +10,7 @@ import { OutboundError } from '../../outbound/error.ts';
 import type { OpenTunnel } from '../../outbound/tunnel.ts';
 import { egressId, egressProxy } from '../../proxies/calls/called-proxy.ts';
 import { failedEntry } from '../../proxies/calls/entries.ts';
+import type { ProxyCall } from '../../proxies/calls/proxy-call.ts';
 import { findingPlaceholders, hasPlaceholders } from '../../proxies/egress/placeholder-targets.ts';
 import { readPlaceholders, textsOf } from '../../proxies/egress/placeholder-texts.ts';
 import { scrubResponse } from '../../proxies/egress/scrub-response.ts';
@@ -141,7 +142,8 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
       receive: (response, call) => {
         if (values.size === 0) return response;
         const { host } = new URL(call.proxy.destinationUrl);
-        return scrubResponse(response, { values, known: textsOf(call) }, (found) => {
+        const sent = { values, known: textsOf(call), pay: payerOf(context) };
+        return scrubResponse(response, sent, (found) => {
           if (found === 0) return;
           noteFound(call.caller, `${call.method}, ${found} in the response of ${host}`);
         });
@@ -152,30 +154,27 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
   async function prepare({ caller, proxy }: CallParties, values: Set<string>) {
     const { egress: policy } = proxy;
     assert(policy, 'a policy is in the place of the proxy');
-    if (policy.approval) {
-      return refuse(
-        caller,
-        'The egress policy needs the approval of a person, which nobody can give yet.',
-      );
-    }
+    if (policy.approval) return refuse(caller, needsApproval);
     await spend({ caller, policy, what: 'calls', times: 1 });
+    return { readPlaceholders: (call: ProxyCall) => readAsOfNow(call, values) };
+  }
+
+  /** While a body arrived slowly, the policies may have changed, and placeholders may have ended. */
+  async function readAsOfNow(call: ProxyCall, values: Set<string>) {
+    const { caller, proxy } = call;
+    const { egress: policy } = proxy;
+    assert(policy, 'a policy is in the place of the proxy');
+    if (policy.approval) throw new VaultError('forbidden', { public: needsApproval });
     const find = findingPlaceholders({
       keyring: caller.tenant.keyring,
       application: caller.application,
       policies: caller.egress ?? [],
       now: clock.now(),
     });
-    return {
-      readPlaceholders: async (call: Parameters<typeof readPlaceholders>[0]) => {
-        const texts = readPlaceholders(call, {
-          policy,
-          find,
-          onValue: (value) => values.add(value),
-        });
-        if (texts) await spend({ caller, policy, what: 'values', times: texts.references.length });
-        return texts;
-      },
-    };
+    const onValue = (value: string) => values.add(value);
+    const texts = readPlaceholders(call, { policy, find, onValue });
+    if (texts) await spend({ caller, policy, what: 'values', times: texts.references.length });
+    return texts;
   }
 
   /** The request is over, so a failure is the operator's to see. */
@@ -304,6 +303,11 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
     socket.on('error', () => socket.destroy());
+    // Layers of TLS within each other would have no end.
+    if (opened.has(request.socket)) {
+      refuseConnect(socket, nestedConnect());
+      return;
+    }
     connect(request, socket, head).catch((error: unknown) => {
       const failure = vaultErrorOf(error);
       if (failure.code === 'internal')
@@ -321,6 +325,21 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
   };
 }
 
+/** The time that a response takes is its caller's, whose other requests and other callers have their turns between. */
+function payerOf({ share }: RequestContext): (ms: number) => Promise<void> {
+  let owedMs = 0;
+  return async (ms) => {
+    owedMs += ms;
+    if (share === undefined || owedMs < 1) return;
+    share.charge(owedMs);
+    owedMs = 0;
+    await share.turnOfPart();
+  };
+}
+
+const needsApproval =
+  'The egress policy needs the approval of a person, which nobody can give yet.';
+
 const established = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 const proxyAuthenticate = 'Basic realm="strongroom", charset="UTF-8"';
 
@@ -330,6 +349,12 @@ const authenticationProblem = {
   status: 407,
   detail: 'Send a valid API key as the password of the proxy.',
 };
+
+function nestedConnect(): VaultError {
+  return new VaultError('malformed_request', {
+    public: 'A connection that was opened has requests of its host, and no CONNECT.',
+  });
+}
 
 /** In place of a connection. */
 function refuseConnect(socket: Duplex, failure: VaultError): void {

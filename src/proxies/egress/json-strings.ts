@@ -17,8 +17,18 @@ interface OpenValue {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Of a text that is not JSON, as many as are found. The same for lines of JSON. */
-export function stringsOfJson(text: string): readonly JsonString[] {
+/** Policies name no deeper places. */
+const depthMax = 64;
+
+/**
+ * Of a text that is not JSON, as many as are found. The same for lines of JSON. What is deeper than any policy has a
+ * place is left out.
+ * @param isWanted whether the string between the indexes is: the paths of all would take more than the text.
+ */
+export function stringsOfJson(
+  text: string,
+  isWanted: (begin: number, end: number) => boolean,
+): readonly JsonString[] {
   const strings: JsonString[] = [];
   const open: OpenValue[] = [];
   const pattern = /["[\]{},]/g;
@@ -34,7 +44,7 @@ export function stringsOfJson(text: string): readonly JsonString[] {
       pattern.lastIndex = end + 1;
       if (inner?.isList === false && isName(text, end + 1)) {
         inner.name = decoded(text.slice(index, end + 1));
-      } else {
+      } else if (open.length <= depthMax && isWanted(index + 1, end)) {
         const path = open.map(({ isList, index: at, name }) => (isList ? String(at) : name));
         strings.push({ begin: index + 1, end, path });
       }

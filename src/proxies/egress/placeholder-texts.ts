@@ -52,8 +52,10 @@ export function readPlaceholders(
   return {
     references,
     write: (scope) => {
+      const values = new Set<string>();
       const value = (target: PlaceholderTarget) => {
         const text = textOf(scope.valueOf(referenceTo(target)), target);
+        requireShort(values.add(text));
         reading.onValue(text);
         return text;
       };
@@ -81,6 +83,18 @@ export function textsOf({ path, query = '', headers, body }: ProxyCall): string 
   const { content } = body;
   const bytes = content instanceof Uint8Array ? content : new Uint8Array();
   return [path, query, ...headers, Buffer.from(bytes).toString('latin1')].join('\n');
+}
+
+const placeholdersMax = 100;
+/** So that looking for them in the response costs little. */
+const valuesBytesMax = 16_384;
+
+function requireShort(values: Iterable<string>): void {
+  let bytes = 0;
+  for (const value of values) bytes += Buffer.byteLength(value);
+  if (bytes <= valuesBytesMax) return;
+  const message = `has placeholders whose values have more than ${valuesBytesMax} bytes together`;
+  throw invalidCall('the request', message);
 }
 
 function referenceTo({ tokenId: id }: PlaceholderTarget): Reference {
@@ -176,8 +190,11 @@ function bodyWith(call: ProxyCall, reading: PlaceholderReading): PlaceholderText
   const text = Buffer.from(content).toString('utf8');
   const all = placeholdersIn(text);
   if (all.length === 0) return [];
+  if (all.length > placeholdersMax) {
+    throw invalidCall('the request', `has more than ${placeholdersMax} placeholders`);
+  }
   requireUtf8(call);
-  const placed = form === 'json' ? placedInJson(text, reading) : placedInForm(text, reading);
+  const placed = form === 'json' ? placedInJson(text, all, reading) : placedInForm(text, reading);
   // One is elsewhere, such as in a name.
   if (placed.length < all.length) throw misplaced('the body');
   const put = (writable: Writable, written: string) => ({
@@ -188,9 +205,19 @@ function bodyWith(call: ProxyCall, reading: PlaceholderReading): PlaceholderText
 }
 
 /** Of what is not JSON, the destination may read other places than the vault. */
-function placedInJson(text: string, reading: PlaceholderReading): readonly PlacedPlaceholder[] {
+function placedInJson(
+  text: string,
+  found: readonly { readonly index: number }[],
+  reading: PlaceholderReading,
+): readonly PlacedPlaceholder[] {
   if (!isJson(text)) return [];
-  return stringsOfJson(text).flatMap(({ begin, end, path }) => {
+  // Both are in the order of the text.
+  let next = 0;
+  const isWanted = (begin: number, end: number) => {
+    while ((found[next]?.index ?? end) < begin) next += 1;
+    return (found[next]?.index ?? end) < end;
+  };
+  return stringsOfJson(text, isWanted).flatMap(({ begin, end, path }) => {
     const place = { place: `json:${path.join('.')}`, offset: begin, encode: forJson };
     return placedIn(text.slice(begin, end), reading, place);
   });

@@ -1,5 +1,6 @@
 /** The certificate authority that the programs of the calling application have to trust. */
 import type { Clock } from '../../base/clock.ts';
+import { VaultError } from '../../base/errors.ts';
 import { egressAuthority } from '../../keys/egress-authority.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { entryOf } from '../../rules/log-entries.ts';
@@ -13,6 +14,12 @@ export function readAuthority({ clock }: { readonly clock: Clock }, caller: Call
     const hosts = [
       ...new Set(egress.filter((one) => !one.tunnel && !one.plain).map(({ host }) => host)),
     ];
+    // Without a host that it is valid for, it would be valid for all.
+    if (hosts.length === 0) {
+      throw new VaultError('conflict', {
+        public: 'The application has no egress policy whose connections are opened.',
+      });
+    }
     const { certificate } = await egressAuthority(tenant.keyring, {
       hosts,
       tenant: tenant.id,

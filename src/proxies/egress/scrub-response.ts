@@ -10,7 +10,8 @@ import { VaultError } from '../../base/errors.ts';
 import type { ProxyResponse } from '../calls/proxy-call.ts';
 import { hasKnownCharset } from '../calls/response-body.ts';
 import { valuesOf, withoutHeaders } from '../calls/transform-response.ts';
-import { formsOf, Scrub, scrubText } from './scrub.ts';
+import { type ResponseScrubbing, Scrub, scrubText } from './scrub.ts';
+import { patternsOf } from './value-patterns.ts';
 
 /** A destination may compress although it was asked not to. */
 const unpackers: Readonly<Record<string, () => Transform>> = {
@@ -21,13 +22,22 @@ const unpackers: Readonly<Record<string, () => Transform>> = {
   zstd: createZstdDecompress,
 };
 
-/** Of bytes that scrubbing changes. */
-const digests = ['content-md5', 'digest', 'content-digest', 'repr-digest', 'etag'];
+/** Of bytes that scrubbing changes. What they say of the bytes before would tell the value to those who guess it. */
+const digests = [
+  ...['content-md5', 'digest', 'content-digest', 'repr-digest', 'etag'],
+  ...['crc32', 'crc32c', 'crc64nvme', 'sha1', 'sha256'].map((name) => `x-amz-checksum-${name}`),
+  ...['x-goog-hash', 'x-ms-content-crc64', 'x-ms-blob-content-md5'],
+];
+
+/** Types of which each line is a message. */
+const linesForm =
+  /^\s*(?:text\/event-stream|application\/(?:x-)?(?:ndjson|jsonl|jsonlines|stream\+json))\b/i;
 
 export interface SentValues {
   readonly values: Iterable<string>;
   /** The request as its program wrote it. */
   readonly known: string;
+  readonly pay: ResponseScrubbing['pay'];
 }
 
 /**
@@ -36,20 +46,24 @@ export interface SentValues {
  */
 export function scrubResponse(
   response: ProxyResponse,
-  { values, known }: SentValues,
+  { values, known, pay }: SentValues,
   onEnd: (found: number) => void,
 ): ProxyResponse {
-  const forms = formsOf(values, known);
+  const patterns = patternsOf(values, known);
   let found = 0;
   const scrub = (texts: readonly string[]) =>
     texts.map((text) => {
-      const scrubbed = scrubText(forms, text);
+      const scrubbed = scrubText(patterns, text);
       found += scrubbed.found;
       return scrubbed.text;
     });
   const unpack = unpackerOf(response);
-  const body = new Scrub(forms, (count) => {
-    found += count;
+  const body = new Scrub(patterns, {
+    onFound: (count) => {
+      found += count;
+    },
+    pay,
+    isOfLines: valuesOf(response.headers, 'content-type').some((type) => linesForm.test(type)),
   });
   const stages: [Readable, ...Transform[], Transform] = unpack
     ? [response.body, unpack, body]
@@ -60,7 +74,7 @@ export function scrubResponse(
     ...response,
     headers: scrub(withoutHeaders(response.headers, dropped)),
     body,
-    trailers: () => scrub(response.trailers()),
+    trailers: () => scrub(withoutHeaders(response.trailers(), digests)),
   };
 }
 

@@ -1,0 +1,357 @@
+/**
+ * What a value looks like on the way. Each character may be as it is, or escaped as JSON, URLs, HTML and programming
+ * languages escape it, also several times over. Texts are strings of single bytes.
+ */
+
+/** A shorter value, such as a card code, is in many texts by chance, and its absence would show it. */
+const charactersMin = 6;
+/** A longer value is looked for in pieces, of which each may be cut off from the others. */
+const pieceLength = 192;
+
+/** One character, and others that may be in its place, as code points. */
+type Character = readonly number[];
+
+interface ValuePattern {
+  readonly characters: readonly Character[];
+  /** What may be between two characters, such as a line break in base64. */
+  readonly gap: Character;
+  readonly gapsMax: number;
+}
+
+/** Found by the first byte of a text, or by its first two. */
+export interface ValuePatterns {
+  readonly firsts: Uint8Array;
+  readonly byFirst: ReadonlyMap<number, readonly ValuePattern[]>;
+  readonly byPair: ReadonlyMap<number, readonly ValuePattern[]>;
+}
+
+/**
+ * Values that are too short have none, and neither has what its program knows: overwriting a guess of the program,
+ * which its destination gives back, would say that the guess is right.
+ */
+export function patternsOf(values: Iterable<string>, known = ''): ValuePatterns {
+  const folded = foldedBytes(known);
+  const unknown = Array.from(values, piecesOf)
+    .flat()
+    .filter((piece) => !isIn(piece, known) && !isIn(foldedText(piece), folded));
+  return indexed(unknown.flatMap(encodingsOf));
+}
+
+/** Destinations change what they give back: upper case to lower case, and digits of full width. */
+function foldedText(text: string): string {
+  return text.normalize('NFKC').toLowerCase();
+}
+
+function foldedBytes(bytes: string): string {
+  const text = foldedText(Buffer.from(bytes, 'latin1').toString('utf8'));
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+function isIn(piece: string, text: string): boolean {
+  const patterns = indexed(encodingsOf(piece));
+  for (let at = 0; at < text.length; at += 1) if (endOfMatch(patterns, text, at) > at) return true;
+  return false;
+}
+
+function piecesOf(value: string): readonly string[] {
+  return linesOf(value.toWellFormed()).flatMap((line) => {
+    const points = Array.from(line);
+    if (points.length < charactersMin) return [];
+    // A short rest belongs to what comes before it.
+    const count = Math.max(1, Math.floor(points.length / pieceLength));
+    return Array.from({ length: count }, (_, at) => {
+      const end = at + 1 === count ? undefined : (at + 1) * pieceLength;
+      return points.slice(at * pieceLength, end).join('');
+    });
+  });
+}
+
+/** Streams pass line by line. A short line belongs to the one before it. Destinations trim. */
+function linesOf(value: string): readonly string[] {
+  const lines: string[] = [];
+  for (const line of value.trim().split(/\r?\n/)) {
+    const before = lines.at(-1);
+    if (before === undefined || Math.min(before.length, line.length) >= charactersMin)
+      lines.push(line);
+    else lines.push(`${lines.pop()}\n${line}`);
+  }
+  return lines;
+}
+
+const noGap = { gap: [], gapsMax: 0 } as const;
+/** As card numbers and account numbers are printed. */
+const betweenDigits = { gap: Array.from(' -.+\u00a0', pointOf), gapsMax: 1 } as const;
+/** RFC 2045, section 6.8. */
+const betweenLines = { gap: [10, 13, 32], gapsMax: 3 } as const;
+
+function encodingsOf(value: string): readonly ValuePattern[] {
+  const bytes = Buffer.from(value, 'utf8');
+  const digits = value.replaceAll(/[ .-]/g, '');
+  const isNumber = /^\d{9,}$/.test(digits);
+  return [
+    { characters: Array.from(value, plainCharacter), ...noGap },
+    ...(isNumber ? [{ characters: Array.from(digits, plainCharacter), ...betweenDigits }] : []),
+    ...(/^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(value)
+      ? [{ characters: Array.from(value, latinCharacter), ...noGap }]
+      : []),
+    { characters: Array.from(bytes.toString('hex'), hexCharacter), ...noGap },
+    ...base64Of(bytes).map((text) => ({
+      characters: Array.from(text, base64Character),
+      ...betweenLines,
+    })),
+  ];
+}
+
+function pointOf(character: string): number {
+  return character.codePointAt(0) ?? 0;
+}
+
+/** Destinations change the case of e-mail addresses and of keys. */
+function plainCharacter(one: string): Character {
+  if (one === ' ') return [32, 43];
+  const cases = [one, one.toLowerCase(), one.toUpperCase()].filter(
+    (other) => Array.from(other).length === 1,
+  );
+  return [...new Set(cases.map(pointOf))];
+}
+
+/** A byte that is no character of UTF-8, as headers have them. */
+const byteBase = 0x11_00_00;
+
+function latinCharacter(one: string): Character {
+  const point = pointOf(one);
+  return [point < 0x80 ? point : byteBase + point];
+}
+
+function hexCharacter(one: string): Character {
+  return [pointOf(one), pointOf(one.toUpperCase())];
+}
+
+function base64Character(one: string): Character {
+  if (one === '+') return [43, 45];
+  return one === '/' ? [47, 95] : [pointOf(one)];
+}
+
+/** Within longer data a value begins at any of three places, and the characters at its ends hold parts of others. */
+function base64Of(bytes: Buffer): readonly string[] {
+  return [0, 1, 2].map((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    const begin = Math.ceil((before * 8) / 6);
+    return text.slice(begin, Math.floor(((before + bytes.length) * 8) / 6));
+  });
+}
+
+const [backslash, percent, ampersand] = [92, 37, 38] as const;
+const escapes: readonly number[] = [backslash, percent, ampersand];
+
+function indexed(patterns: readonly ValuePattern[]): ValuePatterns {
+  const firsts = new Uint8Array(256);
+  const byFirst = new Map<number, ValuePattern[]>();
+  const byPair = new Map<number, ValuePattern[]>();
+  for (const pattern of patterns) {
+    const { characters, gap } = pattern;
+    const [one = [], two = []] = characters;
+    const seconds = new Set([...[...two, ...gap].map(firstByteOf), ...escapes, 0]);
+    for (const first of new Set(one.map(firstByteOf))) {
+      firsts[first] = 1;
+      add(byFirst, first, pattern);
+      // Of a character of several bytes, the second is its own.
+      const isWhole = first < 0x80;
+      for (let next = 0; next < 256; next += 1) {
+        if (!isWhole || seconds.has(next)) add(byPair, first * 256 + next, pattern);
+      }
+    }
+  }
+  if (patterns.length > 0) for (const code of escapes) firsts[code] = 1;
+  return { firsts, byFirst, byPair };
+}
+
+function add<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const known = map.get(key);
+  if (known) known.push(value);
+  else map.set(key, [value]);
+}
+
+function bytesOf(point: number): readonly number[] {
+  if (point >= byteBase) return [point - byteBase];
+  return point < 0x80 ? [point] : [...Buffer.from(String.fromCodePoint(point), 'utf8')];
+}
+
+function firstByteOf(point: number): number {
+  return bytesOf(point)[0] ?? 0;
+}
+
+/** @returns the end of the longest value that begins here; `at` where none does. */
+export function endOfMatch(patterns: ValuePatterns, text: string, at: number): number {
+  const first = text.charCodeAt(at);
+  if (patterns.firsts[first] !== 1) return at;
+  let end = at;
+  for (const pattern of candidatesOf(patterns, text, at)) {
+    const found = endOf(pattern, text, at);
+    if (found > end) end = found;
+  }
+  return end;
+}
+
+function candidatesOf(patterns: ValuePatterns, text: string, at: number): Iterable<ValuePattern> {
+  const { byFirst, byPair } = patterns;
+  const first = text.charCodeAt(at);
+  const next = text.charCodeAt(at + 1);
+  const plain = byPair.get(first * 256 + next) ?? [];
+  if (!escapes.includes(first)) return plain;
+  const escaped = escapedAt(text, at).flatMap(({ point }) => byFirst.get(firstByteOf(point)) ?? []);
+  return new Set([...(byFirst.get(first) ?? []), ...escaped]);
+}
+
+/** Follows all ways to read the text, which are more than one only where the value has characters that escape. */
+function endOf({ characters, gap, gapsMax }: ValuePattern, text: string, from: number): number {
+  let ends: readonly number[] = [from];
+  let isFirst = true;
+  for (const character of characters) {
+    const next: number[] = [];
+    for (const end of ends) {
+      const begins = isFirst ? [end] : beginsAfter(text, end, { gap, gapsMax });
+      for (const begin of begins) read(text, begin, character, next);
+    }
+    if (next.length === 0) return from;
+    ends = next;
+    isFirst = false;
+  }
+  return Math.max(...ends);
+}
+
+/** In UTF-16 and UTF-32, there are zeros between the bytes of ASCII. */
+function beginsAfter(
+  text: string,
+  at: number,
+  { gap, gapsMax }: Pick<ValuePattern, 'gap' | 'gapsMax'>,
+): readonly number[] {
+  let begin = at;
+  while (begin < at + 3 && text.charCodeAt(begin) === 0) begin += 1;
+  if (gapsMax === 0) return [begin];
+  const begins = [begin];
+  let last: number[] = [begin];
+  for (let count = 0; count < gapsMax && last.length > 0; count += 1) {
+    const next: number[] = [];
+    for (const one of last) read(text, one, gap, next);
+    begins.push(...next);
+    last = next;
+  }
+  return begins;
+}
+
+/** Adds the ends of the character that begins here, if it does. */
+function read(text: string, at: number, character: Character, ends: number[]): void {
+  const code = text.charCodeAt(at);
+  if (code < 0x80 && !escapes.includes(code)) {
+    if (character.includes(code)) push(ends, at + 1);
+    return;
+  }
+  for (const point of character) {
+    const end = endOfBytes(text, at, bytesOf(point));
+    if (end > at) push(ends, end);
+    for (const other of repeatedAt(text, at, point)) push(ends, other);
+  }
+  if (!escapes.includes(code)) return;
+  for (const { point, end } of escapedAt(text, at)) if (character.includes(point)) push(ends, end);
+}
+
+function push(ends: number[], end: number): void {
+  if (!ends.includes(end)) ends.push(end);
+}
+
+/** As they are, or each as `%` and two digits. */
+function endOfBytes(text: string, at: number, bytes: readonly number[]): number {
+  let end = at;
+  for (const byte of bytes) {
+    if (text.charCodeAt(end) === byte) {
+      end += 1;
+      continue;
+    }
+    const [point, after] = percentAt(text, end);
+    if (point !== byte) return at;
+    end = after;
+  }
+  return end;
+}
+
+/** The characters that escape are escaped by themselves: `\\`, `%25`, `&amp;`. */
+function repeatedAt(text: string, at: number, point: number): readonly number[] {
+  if (text.charCodeAt(at) !== point) return [];
+  const suffix = { [backslash]: '\\', [percent]: '25', [ampersand]: 'amp;' }[point];
+  if (suffix === undefined) return [];
+  const ends: number[] = [];
+  for (let end = at + 1; text.startsWith(suffix, end) && ends.length < repeatsMax; ) {
+    end += suffix.length;
+    ends.push(end);
+  }
+  return ends;
+}
+
+/** An escape of an escape, and so on. */
+const repeatsMax = 16;
+const backslashForm = new RegExp(
+  [
+    String.raw`\\{1,16}(?:u(d[89ab][0-9a-f]{2})\\{1,16}u(d[c-f][0-9a-f]{2})|u\{0{0,8}([0-9a-f]{1,6})\}`,
+    String.raw`|u([0-9a-f]{4})|x([0-9a-f]{2})|([ -/:-@[\]^-`,
+    '`{-~])|([bfnrt]))',
+  ].join(''),
+  'iy',
+);
+const percentForm = /%(?:25){0,16}([0-9a-f]{2})/iy;
+const ampersandForm =
+  /&(?:amp;){0,16}(?:#0{0,8}([0-9]{1,7})|#x0{0,8}([0-9a-f]{1,6})|(lt|gt|quot|apos|nbsp));/iy;
+
+const named: Readonly<Record<string, number>> = { lt: 60, gt: 62, quot: 34, apos: 39, nbsp: 160 };
+const lettered: Readonly<Record<string, number>> = { b: 8, f: 12, n: 10, r: 13, t: 9 };
+
+interface Escaped {
+  readonly point: number;
+  readonly end: number;
+}
+
+function escapedAt(text: string, at: number): readonly Escaped[] {
+  const code = text.charCodeAt(at);
+  const [point, end] =
+    code === percent
+      ? percentAt(text, at)
+      : code === backslash
+        ? backslashAt(text, at)
+        : ampersandAt(text, at);
+  return point !== undefined && point <= 0x10_ff_ff ? [{ point, end }] : [];
+}
+
+type Read = readonly [point: number | undefined, end: number];
+
+function matchAt(form: RegExp, text: string, at: number): RegExpExecArray | null {
+  form.lastIndex = at;
+  return form.exec(text);
+}
+
+function percentAt(text: string, at: number): Read {
+  const [whole = '', digits] = matchAt(percentForm, text, at) ?? [];
+  return [digits === undefined ? undefined : Number.parseInt(digits, 16), at + whole.length];
+}
+
+function backslashAt(text: string, at: number): Read {
+  const found = matchAt(backslashForm, text, at);
+  if (!found) return [undefined, at];
+  const [whole, high, low, braced, four, two, sign, letter = ''] = found;
+  const end = at + whole.length;
+  if (high !== undefined && low !== undefined) {
+    const units = [high, low].map((one) => Number.parseInt(one, 16));
+    return [pointOf(String.fromCharCode(...units)), end];
+  }
+  const digits = braced ?? four ?? two;
+  if (digits !== undefined) return [Number.parseInt(digits, 16), end];
+  return [sign === undefined ? lettered[letter.toLowerCase()] : pointOf(sign), end];
+}
+
+function ampersandAt(text: string, at: number): Read {
+  const found = matchAt(ampersandForm, text, at);
+  if (!found) return [undefined, at];
+  const [whole, decimal, hex, name = ''] = found;
+  const end = at + whole.length;
+  if (decimal !== undefined) return [Number(decimal), end];
+  return [hex === undefined ? named[name.toLowerCase()] : Number.parseInt(hex, 16), end];
+}
