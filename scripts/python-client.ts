@@ -306,7 +306,7 @@ function method(
         : `        ${argument}: ${union([...qualified(type).split(' | '), 'Unset'])} = UNSET,`,
     ),
     ...own.map((option) => `        ${option}`),
-    ...(takesIfMatch ? ['        if_match: str | None = None,'] : []),
+    ...(takesIfMatch ? ['        if_match: str | Unset | None = UNSET,'] : []),
     ...(isChange && !item ? ['        idempotency_key: str | None = None,'] : []),
     `    ) -> ${returns}:`,
     doc(docOf(summary, given), '        '),

@@ -349,6 +349,17 @@ test('a signal ends a request, the wait for its next attempt, and one that did n
   assert.equal(sent.length, 1);
 });
 
+test('a condition without a tag is an error, and nothing is sent', async () => {
+  const { vault, sent } = scripted([() => new Response(null, { status: 204 })]);
+  for (const ifMatch of [undefined, '', etagOf({})]) {
+    await assert.rejects(vault.tokens.delete('any', { ifMatch }), ConfigurationError);
+    await assert.rejects(vault.tokens.update('any', {}, { ifMatch }), ConfigurationError);
+  }
+  assert.equal(sent.length, 0);
+  await vault.tokens.delete('any', {});
+  assert.equal(sent[0]?.headers.has('if-match'), false);
+});
+
 test('a change under the tag of an earlier state is a ConflictError, and changes nothing', async () => {
   const tenant = await tenants();
   const admin = clientOf(tenant, { apiKey: tenant.managementKey });

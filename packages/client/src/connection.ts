@@ -88,7 +88,7 @@ export interface RequestOptions {
   readonly idempotencyKey?: string | undefined;
   /**
    * Of a request that changes one thing: the tag of its state, see {@link etagOf}. Where it is in another state by now,
-   * the vault changes nothing, and a `ConflictError` is thrown.
+   * the vault changes nothing, and a `ConflictError` is thrown. Given without a tag, it is a `ConfigurationError`.
    */
   readonly ifMatch?: string | undefined;
   /** Names the request in the log of the vault, which chooses one unless it is given. */
@@ -200,9 +200,10 @@ export class Connection {
   prepare<Id extends OperationId>(
     id: Id,
     input: Input<Id>,
-    { idempotencyKey, ifMatch }: RequestOptions = {},
+    options: RequestOptions = {},
     body?: string,
   ): Outgoing {
+    const { idempotencyKey, ifMatch } = options;
     const given = input as { params?: object; query?: object; body?: unknown };
     const [method = '', pattern = ''] = operations[id].split(' ');
     const params = new Map(Object.entries(given.params ?? {}));
@@ -219,7 +220,14 @@ export class Connection {
     if (changes && !reading.has(id)) {
       headers.set(this.header('IDEMPOTENCY-KEY'), idempotencyKey ?? randomId());
     }
-    if (ifMatch !== undefined) headers.set('if-match', ifMatch);
+    if ('ifMatch' in options) {
+      if (!ifMatch) {
+        throw new ConfigurationError(
+          `${id} has an empty ifMatch, so it would change any state. Read what it changes, and give the etagOf that.`,
+        );
+      }
+      headers.set('if-match', ifMatch);
+    }
     if (body !== undefined) headers.set('content-type', 'application/x-ndjson');
     else if (given.body !== undefined) {
       headers.set('content-type', method === 'PATCH' ? mergePatch : 'application/json');

@@ -45,6 +45,12 @@ for path in climbing:
     except ConfigurationError:
         refused.append(path)
 vault.proxy.request("GET", "/a..b/...c/%2f?x=../y", proxy="first")
+for tag in (None, ""):
+    try:
+        vault.tokens.delete("any", if_match=tag)
+    except ConfigurationError:
+        continue
+    refused.remove(climbing[0])
 
 log = io.StringIO()
 logging.basicConfig(stream=log, level=logging.DEBUG)

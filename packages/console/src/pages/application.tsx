@@ -163,7 +163,11 @@ function Rules({ application, onSaved }: RulesProps) {
     write: async (access, { etag: ifMatch }) => {
       const update = { name, ...access } as ApplicationUpdate;
       const vault = vaultFor('application:update');
-      const saved = await vault.applications.update(id, update, { ifMatch });
+      const saved = await vault.applications.update(
+        id,
+        update,
+        ifMatch === undefined ? {} : { ifMatch },
+      );
       onSaved(saved);
       return saved;
     },

@@ -160,7 +160,11 @@ export function PersonPage({ id }: { id: string }) {
     read: () => vaultFor('person:read').people.get(id),
     editedOf,
     write: async (request, { etag: ifMatch }) => {
-      const saved = await vaultFor('person:update').people.update(id, request, { ifMatch });
+      const saved = await vaultFor('person:update').people.update(
+        id,
+        request,
+        ifMatch === undefined ? {} : { ifMatch },
+      );
       person.set(saved);
       return saved;
     },

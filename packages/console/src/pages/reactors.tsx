@@ -155,7 +155,11 @@ function Editor({ reactor, onSaved }: EditorProps) {
     editedOf: (stored) => stored.code,
     write: async (code, { etag: ifMatch }) => {
       const patch = { code } as ReactorPatch;
-      const changed = await vaultFor('reactor:update').reactors.update(id, patch, { ifMatch });
+      const changed = await vaultFor('reactor:update').reactors.update(
+        id,
+        patch,
+        ifMatch === undefined ? {} : { ifMatch },
+      );
       const saved = await vaultFor('reactor:read').reactors.get(id);
       onSaved(saved);
       setRound((one) => one + 1);

@@ -151,7 +151,10 @@ function Settings({ tenant, onSaved }: SettingsProps) {
     read: () => vaultFor('tenant:read').tenant.get(),
     editedOf,
     write: async (update, { etag: ifMatch }) => {
-      const saved = await vaultFor('tenant:update').tenant.update(update, { ifMatch });
+      const saved = await vaultFor('tenant:update').tenant.update(
+        update,
+        ifMatch === undefined ? {} : { ifMatch },
+      );
       onSaved(saved);
       return saved;
     },

@@ -247,7 +247,11 @@ function MetadataDialog({ token, onClose, onSaved }: MetadataProps) {
     editedOf: metadataOf,
     write: async (after, { value, etag: ifMatch }) => {
       const patch = { metadata: patchOf(value, after) };
-      const saved = await vaultFor('token:update').tokens.update(id, patch, { ifMatch });
+      const saved = await vaultFor('token:update').tokens.update(
+        id,
+        patch,
+        ifMatch === undefined ? {} : { ifMatch },
+      );
       onSaved();
       return saved;
     },

@@ -84,7 +84,7 @@ class SyncTokens(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Token:
         """Update a token by JSON merge patch.
@@ -111,7 +111,7 @@ class SyncTokens(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a token."""
         _params: dict[str, str] = {"id": id}
@@ -275,7 +275,7 @@ class AsyncTokens(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Token:
         """Update a token by JSON merge patch.
@@ -302,7 +302,7 @@ class AsyncTokens(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a token."""
         _params: dict[str, str] = {"id": id}
@@ -573,7 +573,7 @@ class SyncApplications(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Application:
         """Replace an application's name, permissions and rules, and change its limits.
@@ -598,7 +598,7 @@ class SyncApplications(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete an application and its keys."""
         _params: dict[str, str] = {"id": id}
@@ -840,7 +840,7 @@ class AsyncApplications(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Application:
         """Replace an application's name, permissions and rules, and change its limits.
@@ -865,7 +865,7 @@ class AsyncApplications(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete an application and its keys."""
         _params: dict[str, str] = {"id": id}
@@ -1246,7 +1246,7 @@ class SyncPeople(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Person:
         """Replace a person's name and applications.
@@ -1267,7 +1267,7 @@ class SyncPeople(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Remove a person, and end all sessions of the person."""
         _params: dict[str, str] = {"id": id}
@@ -1414,7 +1414,7 @@ class AsyncPeople(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Person:
         """Replace a person's name and applications.
@@ -1435,7 +1435,7 @@ class AsyncPeople(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Remove a person, and end all sessions of the person."""
         _params: dict[str, str] = {"id": id}
@@ -1625,7 +1625,7 @@ class SyncProxies(SyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> Object:
         """Update a proxy by JSON merge patch.
@@ -1677,7 +1677,7 @@ class SyncProxies(SyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Proxy:
         """Replace a proxy; its key stays.
@@ -1713,7 +1713,7 @@ class SyncProxies(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a proxy."""
         _params: dict[str, str] = {"id": id}
@@ -1844,7 +1844,7 @@ class AsyncProxies(AsyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> Object:
         """Update a proxy by JSON merge patch.
@@ -1896,7 +1896,7 @@ class AsyncProxies(AsyncResource):
         client_key: str | None | Unset = UNSET,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Proxy:
         """Replace a proxy; its key stays.
@@ -1932,7 +1932,7 @@ class AsyncProxies(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a proxy."""
         _params: dict[str, str] = {"id": id}
@@ -2178,7 +2178,7 @@ class SyncReactors(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> Object:
         """Update a reactor by JSON merge patch.
@@ -2209,7 +2209,7 @@ class SyncReactors(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Reactor:
         """Replace a reactor.
@@ -2234,7 +2234,7 @@ class SyncReactors(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a reactor, with its waiting calls, their results and logs."""
         _params: dict[str, str] = {"id": id}
@@ -2445,7 +2445,7 @@ class AsyncReactors(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> Object:
         """Update a reactor by JSON merge patch.
@@ -2476,7 +2476,7 @@ class AsyncReactors(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Reactor:
         """Replace a reactor.
@@ -2501,7 +2501,7 @@ class AsyncReactors(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a reactor, with its waiting calls, their results and logs."""
         _params: dict[str, str] = {"id": id}
@@ -2710,7 +2710,7 @@ class SyncWebhooks(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Webhook:
         """Replace a webhook; its secret stays.
@@ -2735,7 +2735,7 @@ class SyncWebhooks(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a webhook and what was to be delivered to it."""
         _params: dict[str, str] = {"id": id}
@@ -2949,7 +2949,7 @@ class AsyncWebhooks(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Webhook:
         """Replace a webhook; its secret stays.
@@ -2974,7 +2974,7 @@ class AsyncWebhooks(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete a webhook and what was to be delivered to it."""
         _params: dict[str, str] = {"id": id}
@@ -3475,7 +3475,7 @@ class SyncEncryptionKeys(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete an encryption key; what was encrypted for it cannot be read any more."""
         _params: dict[str, str] = {"id": id}
@@ -3541,7 +3541,7 @@ class AsyncEncryptionKeys(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete an encryption key; what was encrypted for it cannot be read any more."""
         _params: dict[str, str] = {"id": id}
@@ -3573,7 +3573,7 @@ class SyncTenant(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Tenant:
         """Rename the tenant and change some of its settings.
@@ -3593,7 +3593,7 @@ class SyncTenant(SyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete the tenant and destroy its keys, so that none of its data can be read again."""
         _params: dict[str, str] = {}
@@ -3759,7 +3759,7 @@ class AsyncTenant(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
     ) -> models.Tenant:
         """Rename the tenant and change some of its settings.
@@ -3779,7 +3779,7 @@ class AsyncTenant(AsyncResource):
         timeout: float | None = None,
         retries: int | None = None,
         trace_id: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
     ) -> None:
         """Delete the tenant and destroy its keys, so that none of its data can be read again."""
         _params: dict[str, str] = {}

@@ -32,7 +32,7 @@ from ._errors import (
     VersionError,
 )
 from ._names import API_VERSION, OPERATIONS
-from ._object import UNSET, HiddenList, HiddenObject, Object
+from ._object import UNSET, HiddenList, HiddenObject, Object, Unset
 
 Item = TypeVar("Item")
 
@@ -103,7 +103,7 @@ class Core:
         body: Any = UNSET,
         lines: str | None = None,
         idempotency_key: str | None = None,
-        if_match: str | None = None,
+        if_match: str | Unset | None = UNSET,
         trace_id: str | None = None,
     ) -> Outgoing:
         method, pattern = OPERATIONS[operation].split(" ")[:2]
@@ -131,7 +131,12 @@ class Core:
             headers[self.header("TRACE-ID")] = trace_id
         if method in ("POST", "PUT", "PATCH") and operation not in _READING:
             headers[self.header("IDEMPOTENCY-KEY")] = idempotency_key or str(uuid.uuid4())
-        if if_match is not None:
+        if not isinstance(if_match, Unset):
+            if not if_match:
+                raise ConfigurationError(
+                    f"{operation} has an empty if_match, so it would change any state. Read what it changes, and give "
+                    "the etag of that."
+                )
             headers["if-match"] = if_match
         content: bytes | None = None
         if lines is not None:
