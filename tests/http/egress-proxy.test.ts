@@ -309,6 +309,17 @@ suite('the forward proxy', () => {
     assert.deepEqual(received(), []);
   });
 
+  test('all hosts of a wildcard have one certificate', async () => {
+    const program = await newProgram({ ...policy, host: '*.a.localhost' });
+    const serials = new Set<string>();
+    for (const name of ['one', 'two']) {
+      const host = `${name}.a.localhost`;
+      const { socket } = await connectTo(`${host}:${destination.port}`, program.key);
+      serials.add((await secure(socket, program.ca, host)).getPeerCertificate().serialNumber);
+    }
+    assert.equal(serials.size, 1);
+  });
+
   test('a connection that is open has no CONNECT within it', async () => {
     const program = await newProgram();
     const { socket } = await connectTo(authority, program.key);

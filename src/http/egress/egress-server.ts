@@ -212,7 +212,7 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
       await passOnUnopened({ caller, target, socket, head, parties });
       return;
     }
-    const secureContext = await leafContext(caller.tenant, target.host);
+    const secureContext = await leafContext(caller.tenant, certifiedName(policy, target));
     socket.write(established);
     if (head.length > 0) socket.unshift(head);
     open(socket, { ...target, key }, secureContext);
@@ -335,6 +335,11 @@ function payerOf({ share }: RequestContext): (ms: number) => Promise<void> {
     owedMs = 0;
     await share.turnOfPart();
   };
+}
+
+/** One certificate for all hosts of a wildcard, which clients take from three labels on: names cost nothing. */
+function certifiedName({ host: named }: EgressPolicy, { host }: EgressTarget): string {
+  return named.startsWith('*.') && named.split('.').length >= 3 ? named : host;
 }
 
 const needsApproval =
