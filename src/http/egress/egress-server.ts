@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { second } from '../../base/clock.ts';
+import { minute, second } from '../../base/clock.ts';
 import { errorKinds, reasonOf, VaultError } from '../../base/errors.ts';
 import { nodeHttp } from '../../base/node-http.ts';
 import { OutboundError } from '../../outbound/error.ts';
@@ -64,6 +64,10 @@ const marks = { isIn: hasPlaceholders, overlapBytes: 30 };
 /** What a new connection costs: a handshake, and sometimes a certificate, in milliseconds. */
 const connectMs = 2;
 const handshakeMsMax = 10 * second;
+/** One of so many parts of the connections that requests to the vault itself may have. */
+const descriptorsPart = 8;
+/** A tunnel in which nothing moves for so long ends. */
+const idleMsMax = 10 * minute;
 /** Between looks at whether a tunnel may go on. */
 const standsMs = second / 2;
 
@@ -77,6 +81,7 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
   const spend = createEgressLimits(store);
   const transport = createTransport({
     ...options,
+    threads: (options.threads ?? 1) * descriptorsPart,
     begin: createBeginResponse({ ...options, headers, cors }),
     cors,
     passesPreflights: true,
@@ -266,18 +271,20 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
     );
     await store.commit({ entries: [entry] });
     const began = performance.now();
-    const other = await openTunnel(new URL(`https://${host}:${port}`)).catch(async (error) => {
-      const proxy = { id: egressId, destinationUrl: `https://${host}:${port}` } as const;
-      const outcome = { now: clock.now(), milliseconds: Math.round(performance.now() - began) };
-      const reason = error instanceof OutboundError ? error.message : 'it could not be reached';
-      await store.commit({
-        entries: [failedEntry({ caller, proxy, method: 'CONNECT' }, outcome, reason)],
-      });
-      throw new VaultError('bad_gateway', {
-        public: `The destination could not be called: ${reason}.`,
-        cause: error,
-      });
-    });
+    const other = await openTunnel(new URL(`https://${host}:${port}`), caller.tenant.id).catch(
+      async (error) => {
+        const proxy = { id: egressId, destinationUrl: `https://${host}:${port}` } as const;
+        const outcome = { now: clock.now(), milliseconds: Math.round(performance.now() - began) };
+        const reason = error instanceof OutboundError ? error.message : 'it could not be reached';
+        await store.commit({
+          entries: [failedEntry({ caller, proxy, method: 'CONNECT' }, outcome, reason)],
+        });
+        throw new VaultError('bad_gateway', {
+          public: `The destination could not be called: ${reason}.`,
+          cause: error,
+        });
+      },
+    );
     sockets.add(other);
     const watch = setInterval(() => {
       parties().then(
@@ -291,6 +298,7 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
       other.destroy();
       socket.destroy();
     };
+    other.setTimeout(idleMsMax, end);
     other.on('error', end).once('close', end);
     socket.on('error', end).once('close', end);
     socket.write(established);
