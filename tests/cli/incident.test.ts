@@ -242,7 +242,7 @@ onBothEngines('The day of the leak', (engine) => {
     const directory = temporaryDirectory(t);
     const variables: Readonly<Record<string, string>> = {
       KEY_ID: (leaked as IssuedKey).id,
-      APPLICATION_ID: (leaked as IssuedKey).application,
+      APPLICATION: (leaked as IssuedKey).application,
       TENANT: tenant.id,
       TOKEN: 'card',
       ADDRESS: '127.0.0.1',

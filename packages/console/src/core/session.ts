@@ -72,12 +72,17 @@ const awayStatuses: readonly number[] = [502, 503, 504];
 export async function ask(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   try {
     const response = await fetch(input, init);
-    if (response.status === 401 || awayStatuses.includes(response.status)) await refresh();
+    if (response.status === 401 || awayStatuses.includes(response.status)) await refreshKnown();
     return response;
   } catch (error) {
-    await refresh();
+    await refreshKnown();
     throw init?.signal?.aborted ? error : new ConnectionError(t.unreachable);
   }
+}
+
+/** Who has just come back from the identity provider stays on that page, also where the sign-in has failed. */
+async function refreshKnown(): Promise<void> {
+  if (state.value.kind !== 'unknown') await refresh();
 }
 
 /** Asks the vault who is signed in. Rejects where it cannot say, as while it starts. */
