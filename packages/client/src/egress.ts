@@ -58,7 +58,16 @@ export class Egress extends Resource {
    *
    * @example
    * ```ts
-   * const { certificate } = await vault.egress.authority();
+   * import { Strongroom } from '@strongroom/client';
+   *
+   * const { key } = await admin.applications.create({
+   *   name: 'agent',
+   *   type: 'private',
+   *   permissions: ['proxy:invoke'],
+   *   egress: [{ host: 'api.example.com' }],
+   * });
+   * const agent = new Strongroom({ url, apiKey: key ?? '' });
+   * const { certificate } = await agent.egress.authority();
    * ```
    */
   authority(options?: RequestOptions): Promise<EgressAuthority> {
