@@ -213,6 +213,7 @@ test('the search finds operations by name, path and attribute, and the keyboard 
     if (anchor === undefined) {
       await page.waitForSelector('[role=status]');
       await page.keyboard.press('Escape');
+      await page.waitForSelector('dialog', { state: 'detached' });
       continue;
     }
     await page.waitForSelector('[role=option]');
