@@ -14,9 +14,7 @@ import { type Mark, marksOfEntry } from '../store/row-states.ts';
 import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import { introductionsOf } from './checkpoints.ts';
-import { findLogs } from './find.ts';
-import { oldestReadable } from './list.ts';
-import { isOwnBlock } from './proving.ts';
+import { newestOwnEntry } from './newest-entry.ts';
 import {
   type ErasedKey,
   type ErasureReceipt,
@@ -48,28 +46,18 @@ export interface Erased {
   readonly id: string;
 }
 
-/**
- * The newest entry about the removal of the row, within the retention of the log. Entries that the vault cannot have
- * written, because their block has no proof, are not considered.
- */
+/** The newest entry about the removal of the row. */
 export async function findErasure(
   store: Pick<Store, 'select' | 'scan'>,
   tenant: Tenant,
   { entity, id }: Erased,
   now: Instant,
 ): Promise<FoundErasure | undefined> {
-  const [entry] = await findLogs(store, {
-    tenant: tenant.id,
+  const entry = await newestOwnEntry(store, tenant, {
     entity_type: entity,
     entity_id: id,
-    oldest: oldestReadable(tenant, now),
-    until: undefined,
-    after: undefined,
-    skip: 0,
-    limit: 1,
-    index: { keyring: tenant.keyring, now },
-    isOwn: (block) => isOwnBlock(tenant, block),
     where: (one) => removalIn(one) !== undefined,
+    now,
   });
   const mark = entry && removalIn(entry);
   return mark && { entry, mark };

@@ -13,9 +13,7 @@ import type { Store } from '../store/store.ts';
 import type { Row } from '../store/tables.ts';
 import type { OpenedCheckpoint } from './checkpoint-trail.ts';
 import { newestCheckpoint } from './checkpoints.ts';
-import { findLogs } from './find.ts';
-import { oldestReadable } from './list.ts';
-import { isOwnBlock } from './proving.ts';
+import { newestOwnEntry } from './newest-entry.ts';
 import { pageBlocksMax, removalsOf } from './read.ts';
 import { openCheckpoint, openRemoval, publicKeysOf } from './statements.ts';
 import { LogVerifier } from './verify.ts';
@@ -84,25 +82,17 @@ const placeOf = ({ from, to }: Verified): string => `checkpoints ${from} to ${to
 /** At the end of a message, behind whatever else it says. */
 const placeIn = /: checkpoints (\d+) to (\d+)$/;
 
-/** Only entries that the vault itself wrote count. */
 async function lastVerified(
   store: Store,
   tenant: Tenant,
   now: Instant,
 ): Promise<Verified | undefined> {
-  const [entry] = await findLogs(store, {
-    tenant: tenant.id,
+  const entry = await newestOwnEntry(store, tenant, {
     entity_type: 'log_checkpoint',
     entity_id: undefined,
     operation: 'verify',
-    oldest: oldestReadable(tenant, now),
-    until: undefined,
-    after: undefined,
-    skip: 0,
-    limit: 1,
-    index: { keyring: tenant.keyring, now },
-    isOwn: (block) => isOwnBlock(tenant, block),
     where: ({ message }) => placeIn.test(message),
+    now,
   });
   const [, from, to] = placeIn.exec(entry?.message ?? '') ?? [];
   return from && to ? { from: Number(from), to: Number(to) } : undefined;
