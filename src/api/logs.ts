@@ -123,7 +123,10 @@ const checkpoint = object(
     signature: attribute(text, 'An Ed25519 signature over the statement, in base64.'),
     public_key: attribute(text, 'The key that verifies it, in base64.'),
     public_key_pem: attribute(text, 'The same key in PEM, as its SubjectPublicKeyInfo.'),
-    public_keys: attribute(Type.Array(text), 'All keys that signed checkpoints of this tenant.'),
+    public_keys: attribute(
+      Type.Array(text),
+      'The keys that signed up to this checkpoint, as its statement names them; the newest last.',
+    ),
   },
   { title: 'LogCheckpoint' },
 );

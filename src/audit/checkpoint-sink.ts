@@ -3,18 +3,16 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as timeout } from 'node:timers/promises';
 import { type Clock, minute, second } from '../base/clock.ts';
 import { invalid } from '../base/errors.ts';
-import type { TenantId } from '../base/ids.ts';
 import { createGrowingPause } from '../base/pauses.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Metrics } from '../base/telemetry/metrics.ts';
 import { createRareWarning } from '../base/telemetry/rare-warning.ts';
 import { type AllowList, hostAndPort } from '../outbound/allow-list.ts';
 import type { Outbound } from '../outbound/call.ts';
-import type { Tenants } from '../rules/tenant.ts';
 import type { Change } from '../store/change.ts';
 import type { Row } from '../store/tables.ts';
 import { viewCheckpoint } from './checkpoints.ts';
-import { publicKeysOf } from './statements.ts';
+import { signersUpTo } from './statements.ts';
 
 /** The operator's destination: a file, or an address that takes checkpoints by POST. */
 export type SinkPlace = { readonly file: string } | { readonly url: URL };
@@ -33,8 +31,6 @@ export interface CheckpointSink {
 
 export interface CheckpointSinkOptions {
   readonly deliver: Deliver;
-  /** All keys that may have signed for the tenant; empty if it is deleted. */
-  readonly publicKeysOf: (tenant: TenantId) => Promise<readonly string[]>;
   /** So many deliveries failed, and will be tried again unless the queue was full. */
   readonly onFailure: (count: number) => void;
   /** Resolves after that time, and at once when the signal is aborted. */
@@ -64,7 +60,6 @@ export function parseSink(text: string, allow: AllowList): SinkPlace {
 }
 
 export interface SinkTools {
-  readonly tenants: Pick<Tenants, 'find'>;
   readonly outbound: Outbound;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -74,16 +69,12 @@ export interface SinkTools {
 /** The sink at a destination. It counts its failures and warns about them once a minute. */
 export function openCheckpointSink(
   place: SinkPlace,
-  { tenants, outbound, metrics, log, clock }: SinkTools,
+  { outbound, metrics, log, clock }: SinkTools,
 ): CheckpointSink {
   const message = 'log checkpoints were not pushed; they are in the database';
   const warn = createRareWarning(message, { log, clock });
   return createCheckpointSink({
     deliver: 'file' in place ? toFile(place.file) : toUrl(place.url, outbound),
-    publicKeysOf: async (id) => {
-      const tenant = await tenants.find(id);
-      return tenant ? publicKeysOf(tenant) : [];
-    },
     onFailure: (count) => {
       for (let failed = 0; failed < count; failed++) metrics.count('checkpoint_sink_failures');
       warn(count);
@@ -95,7 +86,7 @@ export function openCheckpointSink(
 }
 
 export function createCheckpointSink(options: CheckpointSinkOptions): CheckpointSink {
-  const { deliver, publicKeysOf, onFailure, pause } = options;
+  const { deliver, onFailure, pause } = options;
   const queue: Row<'checkpoints'>[] = [];
   let characters = 0;
   const closing = new AbortController();
@@ -107,9 +98,7 @@ export function createCheckpointSink(options: CheckpointSinkOptions): Checkpoint
     for (let row = queue[0]; row !== undefined; row = queue[0]) {
       const isLastAttempt = closing.signal.aborted;
       try {
-        const keys = await publicKeysOf(row.tenant_id);
-        const all = [...new Set([...keys, row.public_key])];
-        await deliver(JSON.stringify(viewCheckpoint(row, all)));
+        await deliver(JSON.stringify(viewCheckpoint(row, signersUpTo(row))));
         queue.shift();
         characters -= row.statement.length;
         failurePause.reset();

@@ -31,6 +31,7 @@ import {
   publicKeysBefore,
   publicKeysOf,
   type Signed,
+  signersUpTo,
   signStatement,
   statementHash,
 } from './statements.ts';
@@ -170,7 +171,10 @@ export function readCheckpoint({ store, clock }: Checkpointing, caller: Caller):
         ...(drafted && { insert: { checkpoints: [drafted] } }),
         entries: [entryOf(caller, now, { ...fact, operation: drafted ? 'create' : 'read' })],
       },
-      reply: { status: 200, body: viewCheckpoint(row, publicKeysOf(tenant)) },
+      reply: {
+        status: 200,
+        body: viewCheckpoint(row, isOwn(tenant, row) ? signersUpTo(row) : publicKeysOf(tenant)),
+      },
     };
   };
 }

@@ -121,6 +121,11 @@ export function publicKeysBefore({ keyring }: Keys): string[] {
     .flatMap((version) => publicKeyOf(version) ?? []);
 }
 
+/** The keys that signed up to a checkpoint, by its own statement, the newest last. They are published next to it. */
+export function signersUpTo(signed: Signed): readonly string[] {
+  return [...(openCheckpoint(signed)?.succeeds ?? []), signed.public_key];
+}
+
 /** The public key of a version of the key that signs the log. */
 export function publicKeyOf({ key, publicKey }: KeyVersion): string | undefined {
   return key ? signingKeyOf(key).publicKey : publicKey;

@@ -1,4 +1,5 @@
 /** Verifying the log: a walk over its records that finds the first bad entry of every stream. */
+import { isDeepStrictEqual } from 'node:util';
 import type { TenantId } from '../base/ids.ts';
 import { seedHead } from '../store/log-chain/entries.ts';
 import { type Link, linkOfBlock, linkOfEntry } from '../store/log-chain/links.ts';
@@ -12,6 +13,7 @@ import {
   openCheckpoint,
   openRemoval,
   type Signed,
+  signersUpTo,
 } from './statements.ts';
 import { StreamWalk } from './stream-walk.ts';
 
@@ -37,9 +39,14 @@ export interface VerifyOptions {
    */
   readonly trustedKeys: readonly string[];
   /** Checkpoints stored elsewhere, which an attacker with write access to the log cannot change. */
-  readonly kept: readonly Signed[];
+  readonly kept: readonly KeptStatement[];
   /** To where the log of its tenant was verified before: records that follow are enough. */
   readonly from?: OpenedCheckpoint;
+}
+
+/** A checkpoint that was stored elsewhere, as it was shown. */
+export interface KeptStatement extends Signed {
+  readonly public_keys?: readonly string[];
 }
 
 /** A statement of a log, in its place. */
@@ -78,6 +85,11 @@ export class LogVerifier {
       const checkpoint = openCheckpoint(signed);
       this.#publicKeys.add(signed.public_key);
       if (!checkpoint) this.#reportForged('kept checkpoint', 1);
+      else if (!isDeepStrictEqual(signed.public_keys ?? signersUpTo(signed), signersUpTo(signed))) {
+        const { tenant_id, seq } = checkpoint;
+        const message = `public_keys of the kept checkpoint ${seq} are not the keys that the log introduced`;
+        this.#findings.push({ kind: 'forged', tenant_id, seq, message });
+      }
       return checkpoint ? [{ signed, checkpoint }] : [];
     });
   }

@@ -193,7 +193,6 @@ test('waits double from a second to a minute, and nothing is delivered out of or
       delivered.push(JSON.parse(text).seq);
       if (delivered.length === 3) done.resolve();
     },
-    publicKeysOf: async () => [],
     onFailure: () => undefined,
     pause: async (ms) => void waits.push(ms),
   });
@@ -213,7 +212,6 @@ function stuckSink() {
   let failures = 0;
   const sink = createCheckpointSink({
     deliver: () => new Promise(() => undefined),
-    publicKeysOf: async () => [],
     onFailure: (count) => {
       failures += count;
     },
@@ -250,7 +248,6 @@ test('failures are counted in the metrics and warned about without a path or an 
   const sink = openCheckpointSink(
     { file },
     {
-      tenants: { find: async () => undefined },
       outbound: createOutbound(
         createForward({ allow: new Set(), vaultName: 'strongroom-0000000000000000' }),
       ),

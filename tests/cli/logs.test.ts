@@ -66,6 +66,16 @@ onBothEngines('strongroom logs verify', (engine) => {
     const trusted = await verify('--database', database, '--checkpoint', checkpoint);
     assert.equal(trusted.code, 0, trusted.stdout);
     assert.doesNotMatch(trusted.stdout, /signed by/);
+    const kept = JSON.parse(readFileSync(checkpoint, 'utf8'));
+    const strange = join(elsewhere, 'strange.json');
+    const public_keys = [...kept.public_keys, Buffer.alloc(32, 7).toString('base64')];
+    writeFileSync(strange, JSON.stringify({ ...kept, public_keys }));
+    const refused = await verify('--database', database, '--checkpoint', strange, '--json');
+    assert.equal(refused.code, 3, 'no key counts that the log did not introduce');
+    assert.deepEqual(
+      JSON.parse(refused.stdout).findings.map(({ kind }: { kind: string }) => kind),
+      ['forged'],
+    );
     const pem = join(elsewhere, 'key.pem');
     writeFileSync(pem, JSON.parse(readFileSync(checkpoint, 'utf8')).public_key_pem);
     for (const key of [publicKey, pem]) {

@@ -72,11 +72,17 @@ onBothEngines('proofs in Python', (engine) => {
     const { log, first, checkpoint, publicKeys } = await historyOf(await tenants());
     const whole = { public_keys: publicKeys, checkpoints: [checkpoint] };
     const forged = { ...checkpoint, signature: first.signature };
+    const strange = { ...checkpoint, public_keys: [...publicKeys, first.signature] };
     const cases: Record<string, Case> = {
       'as it is': { ...whole, log },
       'without a checkpoint': { ...whole, log, checkpoints: [] },
       'with an earlier checkpoint': { ...whole, log, checkpoints: [first] },
       'with a forged checkpoint': { ...whole, log, checkpoints: [forged] },
+      'with a checkpoint next to a key that the log did not introduce': {
+        ...whole,
+        log,
+        checkpoints: [strange],
+      },
       'of nothing': { ...whole, log: '' },
       'of what is no JSON': { ...whole, log: `${log}Infinity\n{"kind":"entry","seq":NaN}\n` },
       'of what is nested too deeply': { ...whole, log: `${log}${'['.repeat(9_000)}\n` },

@@ -119,6 +119,24 @@ onBothEngines('proofs of the client', (engine) => {
     assert.deepEqual(await verifyLog(pieces(), options), whole);
   });
 
+  test('keys that the log did not introduce are refused next to a checkpoint that it signed', async () => {
+    const { log, checkpoint, publicKeys } = await history();
+    const strange = (await history()).publicKeys;
+    for (const public_keys of [[...publicKeys, ...strange], [...strange, ...publicKeys], strange]) {
+      const altered = { ...checkpoint, public_keys };
+      await assert.rejects(verifyCheckpoint(altered, { publicKeys }), hasCode('altered'));
+      for (const trusted of [publicKeys, public_keys]) {
+        const options = { publicKeys: [...trusted, ...publicKeys], checkpoints: [altered] };
+        const { findings } = await verifyLog(log, options);
+        assert.deepEqual(
+          findings.map(({ kind }) => kind),
+          ['forged'],
+        );
+        assert.equal(isIntactForVault(log, options), false);
+      }
+    }
+  });
+
   test('every line that is changed, removed, repeated or moved is found, as the vault finds it', async () => {
     const { log, checkpoint, publicKeys } = await history();
     const options = { publicKeys, checkpoints: [checkpoint] };

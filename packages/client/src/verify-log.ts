@@ -2,6 +2,7 @@
 import { bytesOf, subtle } from './bytes.ts';
 import { linesOf, parseLine } from './lines.ts';
 import {
+  isPublishedWith,
   keysNamedIn,
   keysOf,
   type LogStatement,
@@ -186,6 +187,11 @@ class LogWalk {
       });
     }
     kept.set(checkpoint.seq, signed.statement);
+    if (!isPublishedWith(signed, checkpoint)) {
+      const { tenant_id, seq } = checkpoint;
+      const message = `public_keys of the kept checkpoint ${seq} are not the keys that the log introduced`;
+      this.#report({ kind: 'forged', tenant_id, seq, message });
+    }
     this.#learn(checkpoint);
   }
 

@@ -193,7 +193,8 @@ export async function verifyCheckpoint(
     keysOf(trusted),
   )) as LogStatement & { type: string };
   const { tenant_id, seq, created_at } = statement;
-  requireEqual(checkpoint, { tenant_id, seq, created_at: dateOf(created_at) });
+  const public_keys = signersUpTo(checkpoint, statement);
+  requireEqual(checkpoint, { tenant_id, seq, created_at: dateOf(created_at), public_keys });
   return statement;
 }
 
@@ -254,6 +255,23 @@ async function withIntroduced(
 /** The other keys of the log that a checkpoint vouches for. */
 export function keysNamedIn({ introduces, succeeds = [] }: LogStatement): readonly string[] {
   return introduces === undefined ? succeeds : [...succeeds, introduces];
+}
+
+/** Whether the keys that are shown next to a checkpoint, if any, are those that its statement names. */
+export function isPublishedWith(
+  shown: SignedStatement & { readonly public_keys?: unknown },
+  statement: LogStatement,
+): boolean {
+  const { public_keys = signersUpTo(shown, statement) } = shown;
+  return textOf(public_keys) === textOf(signersUpTo(shown, statement));
+}
+
+/** The keys that signed up to a checkpoint, the newest last. */
+function signersUpTo(
+  { public_key }: SignedStatement,
+  { succeeds = [] }: LogStatement,
+): readonly string[] {
+  return [...succeeds, public_key];
 }
 
 async function openTrusted(

@@ -1408,7 +1408,7 @@ export interface LogCheckpoint {
   public_key: string;
   /** The same key in PEM, as its SubjectPublicKeyInfo. */
   public_key_pem: string;
-  /** All keys that signed checkpoints of this tenant. */
+  /** The keys that signed up to this checkpoint, as its statement names them; the newest last. */
   public_keys: string[];
 }
 

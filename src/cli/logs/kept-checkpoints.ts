@@ -1,5 +1,6 @@
 /** Checkpoints that an auditor kept: responses of GET /logs/checkpoint, or the lines of a sink's file. */
-import { type Checkpoint, openCheckpoint, type Signed } from '../../audit/statements.ts';
+import { type Checkpoint, openCheckpoint } from '../../audit/statements.ts';
+import type { KeptStatement } from '../../audit/verify.ts';
 import { isObject } from '../../base/json.ts';
 import { UsageError } from '../terminal/command.ts';
 import { readGivenFile } from '../terminal/given-text.ts';
@@ -9,10 +10,8 @@ import type { Terminal } from '../terminal/terminal.ts';
 const keptBytesMax = 500 * 1024 * 1024;
 
 export interface KeptCheckpoint {
-  readonly signed: Signed;
+  readonly signed: KeptStatement;
   readonly checkpoint: Checkpoint;
-  /** The keys that were published with it. */
-  readonly keys: readonly string[];
 }
 
 /** @throws UsageError for a file that holds none, or something else as well. */
@@ -48,11 +47,11 @@ function keptOf(value: unknown): KeptCheckpoint {
     statement: String(statement ?? ''),
     signature: String(signature ?? ''),
     public_key: String(public_key ?? ''),
+    ...(Array.isArray(public_keys) && { public_keys: public_keys.map(String) }),
   };
   const checkpoint = openCheckpoint(signed);
   if (!checkpoint) throw new UsageError('--checkpoint names a file without a checkpoint');
-  const others = Array.isArray(public_keys) ? public_keys.map(String) : [];
-  return { signed, checkpoint, keys: [signed.public_key, ...others] };
+  return { signed, checkpoint };
 }
 
 function parseJson(text: string): unknown {

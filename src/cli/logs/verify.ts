@@ -123,8 +123,9 @@ async function verify(
     throw new UsageError('--checkpoint belongs to another tenant than --tenant');
   }
   const given = repeated(flags, 'public-key').map(readTrustedKey);
-  const published = [...new Set(chosen.flatMap(({ keys }) => keys))];
-  const trustedKeys = given.length > 0 ? given : published;
+  // What else is published with a checkpoint isn't signed: its own key leads to the others.
+  const signers = [...new Set(chosen.map(({ signed }) => signed.public_key))];
+  const trustedKeys = given.length > 0 ? given : signers;
   const verifier = new LogVerifier({ trustedKeys, kept: chosen.map(({ signed }) => signed) });
   const progress = startProgress(terminal, 'entries', total);
   for await (const record of records) {

@@ -645,7 +645,7 @@ class LogCheckpoint(Object):
     public_key_pem: str
     """The same key in PEM, as its SubjectPublicKeyInfo."""
     public_keys: list[str]
-    """All keys that signed checkpoints of this tenant."""
+    """The keys that signed up to this checkpoint, as its statement names them; the newest last."""
 
 
 class LogEntry(Object):

@@ -104,7 +104,12 @@ def verify_checkpoint(checkpoint: Mapping[str, Any], *, public_keys: Sequence[st
     Raises `ProofError` where the statement is not signed by a trusted key, or an attribute differs from it.
     """
     statement = _open_trusted(checkpoint, "checkpoint", _keys_of(public_keys))
-    shown = {"tenant_id": statement["tenant_id"], "seq": statement["seq"], "created_at": _date(statement["created_at"])}
+    shown = {
+        "tenant_id": statement["tenant_id"],
+        "seq": statement["seq"],
+        "created_at": _date(statement["created_at"]),
+        "public_keys": _signers_up_to(checkpoint, statement),
+    }
     _require_equal(checkpoint, shown)
     return statement
 
@@ -219,6 +224,11 @@ def _keys_named_in(checkpoint: Mapping[str, Any]) -> list[str]:
     """The other keys of the log that a checkpoint vouches for."""
     introduced = checkpoint.get("introduces")
     return [*checkpoint.get("succeeds", []), *([] if introduced is None else [introduced])]
+
+
+def _signers_up_to(signed: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> list[str]:
+    """The keys that signed up to a checkpoint, the newest last. They are shown next to it."""
+    return [*checkpoint.get("succeeds", []), signed["public_key"]]
 
 
 def _require_equal(shown: Mapping[str, Any], signed: Mapping[str, Any]) -> None:
@@ -369,6 +379,10 @@ class _LogWalk:
             message = "two checkpoints that were kept have one number and say different things"
             self._report("edited", seq, message, tenant)
         kept[seq] = signed["statement"]
+        signers = _signers_up_to(signed, checkpoint)
+        if _canonical(signed.get("public_keys", signers)) != _canonical(signers):
+            message = f"public_keys of the kept checkpoint {seq} are not the keys that the log introduced"
+            self._report("forged", seq, message, tenant)
         self._learn(checkpoint)
 
     def take_other(self, value: Any, line: str, number: int) -> None:
