@@ -5,12 +5,11 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { onBothEngines } from '../support/engines.ts';
+import { python } from '../support/python.ts';
 import { root } from '../support/source.ts';
 import { tenantsOf } from '../support/tenant.ts';
 import { revealEverything } from '../support/vault.ts';
 
-/** One that has the SDK: `pip install basistheory==3.0.0`. */
-const python = process.env['TEST_PUBLIC_PYTHON'] ?? 'python3';
 const { status } = spawnSync(python, [
   '-c',
   'import importlib.metadata as m; assert m.version("basistheory") == "3.0.0"',

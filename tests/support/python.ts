@@ -1,8 +1,9 @@
 /** The Python of this machine, where it has what the client needs. */
 import { spawnSync } from 'node:child_process';
 
-/** Another one than that of the machine may be named. */
-export const python = process.env['TEST_PYTHON'] ?? 'python3';
+export const pythonVariable = 'TEST_PYTHON';
+/** Of a run, that of `python-environment.ts`, unless another one is named. */
+export const python = process.env[pythonVariable] ?? 'python3';
 
 /** The reason to skip a test, or false. */
 export const withoutPython = without('httpx');

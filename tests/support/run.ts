@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,6 +17,8 @@ import { makeTemplateDatabase, makeTemplateFile, templateVariables } from './mig
 import { packProgram } from './packed-program.ts';
 import { sharedUrlVariable, startPostgres } from './postgres.ts';
 import { type Environment, environmentOf, programVariable, spawnVault } from './process.ts';
+import { pythonVariable } from './python.ts';
+import { pythonEnvironment } from './python-environment.ts';
 import { drawVariable } from './random.ts';
 import { failedFiles, finalOf, linesOf, type RunResult, summaryOf } from './results.ts';
 import { collectTimes } from './times.ts';
@@ -124,6 +126,7 @@ const longest: readonly string[] = [
 const files = inOrder(globSync('tests/**/*.test.ts', { cwd: root }).filter(isWanted));
 if (files.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`);
 
+const readyPython = findPython();
 const program = await packProgram();
 const packages = await bundlePackages(join(cache, 'strongroom-test-packages'));
 // No test takes the machine away from it; those that kill a cluster have one of their own.
@@ -135,6 +138,7 @@ const templates = {
   [templateVariables.database]: await makeTemplateDatabase(postgres),
 };
 const isolation = (await findIsolation()) ?? null;
+const python = await readyPython;
 const isWhole = filters.length === 0 && process.env['TEST_THREADS'] === undefined;
 // Named files are run on both engines: a developer who works at them sees all of it.
 const seed = process.env['TEST_SEED'] ?? `${randomInt(2 ** 31)}`;
@@ -171,6 +175,18 @@ function inOrder(paths: readonly string[]): readonly string[] {
 
 function pathFrom(filter: string): string {
   return filter.replace(/^\.\//, '');
+}
+
+/** One with the packages of the tests, where a test wants it and none is named. */
+async function findPython(): Promise<string | undefined> {
+  const isNeeded = files.some((file) =>
+    readFileSync(join(root, file), 'utf8').includes('python.ts'),
+  );
+  if (!isNeeded || process.env[pythonVariable] !== undefined) return undefined;
+  const found = await pythonEnvironment(cache);
+  if ('python' in found) return found.python;
+  print(`Python's packages could not be installed, so tests that need them skip: ${found.absence}`);
+  return undefined;
 }
 
 /**
@@ -231,6 +247,7 @@ async function runTests({ paths, atOnce, more, label }: TestRun): Promise<RunRes
       TEST_PRELOAD: preload,
       [isolationVariable]: JSON.stringify(isolation),
       [sharedUrlVariable]: postgres.url,
+      ...(python && { [pythonVariable]: python }),
       ...(postgres.workers.length > 0 && { [workersVariable]: postgres.workers.join(',') }),
       [programVariable]: program.command,
       ...more,
