@@ -27,7 +27,7 @@ export const tokenIdLengthMax = 400;
 /** The form that {@link parseTokenId} accepts, for messages to callers. */
 export const tokenIdForm =
   `must have ${tokenIdLengthMin} to ${tokenIdLengthMax} characters, none of ` +
-  '# / \\ + ? [ ] | & = % < > { } ^ and no control characters, and no space at either end';
+  '# / \\ + ? [ ] | & = % < > { } ^ and no control or invisible characters, and no space at either end';
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const tokenIdForbidden = /[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Zl}\p{Zp}]/u;

@@ -389,7 +389,15 @@ onBothEngines('sessions of the console', (engine) => {
 
   test('a reason that may hold a card number, or is no line of text, is refused', async () => {
     const { role, person } = await newDesk();
-    for (const reason of ['4242 4242 4242 4242', 'x'.repeat(121), ' ', 'a\nb', '%']) {
+    for (const reason of [
+      '4242 4242 4242 4242',
+      'x'.repeat(121),
+      ' ',
+      'a\nb',
+      'a\u202eb',
+      'a\u200bb',
+      '%',
+    ]) {
       const headers = { 'SVC-REASON': reason === '%' ? reason : encodeURIComponent(reason) };
       const refused = await person.send(role, 'GET', '/tokens', { headers });
       assert.equal(refused.status, 400, JSON.stringify(reason));

@@ -321,6 +321,20 @@ onBothEngines('POST /tokens', (engine) => {
     assert.equal(inside.status, 201);
   });
 
+  test('400: no id has a character that shows the rest of a line in another order, or not at all', async () => {
+    const tenant = await tenants();
+    for (const mark of ['\u202e', '\u2066', '\u200f', '\u200b', '\ufeff', '\u{e0041}']) {
+      for (const id of [`a${mark}bc`, `{{ data | append: '${mark}' }}`]) {
+        const body = { id, type: 'token', data: 'abc' };
+        const refused = await tenant.send('POST', '/tokens', { body });
+        assert.equal(refused.status, 400, JSON.stringify(id));
+        assert.deepEqual(Object.keys(refused.body.errors), ['id']);
+        assert.ok(!refused.text.includes(mark));
+      }
+    }
+    assert.deepEqual(await tenant.rows('tokens'), []);
+  });
+
   test('409: an id that is taken stores nothing but its entry in the log, whoever took it', async () => {
     const tenant = await tenants();
     const body = { id: 'taken', type: 'token', data: 1 };
