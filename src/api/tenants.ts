@@ -11,7 +11,7 @@ import { nearQuotas, oldKeys, stuckRotations, unusedKeys } from '../access/tenan
 import { readTenant, type TenantReading } from '../access/tenants/read.ts';
 import { updateTenant } from '../access/tenants/update.ts';
 import { reportUsage } from '../access/tenants/usage-report.ts';
-import { alteredRows } from '../audit/problems.ts';
+import { alteredLog, alteredRows } from '../audit/problems.ts';
 import { endingCertificates } from '../proxies/problems.ts';
 import { type ProblemCheck, problemKinds, problemReports } from '../rules/tenant-problems.ts';
 import { failingWebhooks } from '../webhooks/problems.ts';
@@ -154,6 +154,7 @@ type TenantReporting = TenantReading & ActivityReporting & { readonly keyMaxAgeM
 /** What is looked at, in the order in which equally bad problems are listed. */
 const checks: readonly ProblemCheck<TenantReporting>[] = [
   alteredRows,
+  alteredLog,
   failingWebhooks,
   endingCertificates,
   stuckRotations,

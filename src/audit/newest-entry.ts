@@ -7,8 +7,10 @@ import { findLogs, type LogFilter } from './find.ts';
 import { oldestReadable } from './list.ts';
 import { isOwnBlock } from './proving.ts';
 
-interface Sought extends Pick<LogFilter, 'entity_type' | 'entity_id' | 'operation'> {
-  readonly where: (entry: PlacedEntry) => boolean;
+type SoughtFacts = 'entity_type' | 'entity_id' | 'operation' | 'result';
+
+interface Sought extends Pick<LogFilter, SoughtFacts> {
+  readonly where?: (entry: PlacedEntry) => boolean;
 }
 
 /**

@@ -1,9 +1,10 @@
-/** Rows that requests met and that were altered outside the vault, as the log has them. */
+/** What was altered outside the vault, as the log has it: rows that requests met, and the log itself. */
 import { day, instantAfter } from '../base/clock.ts';
 import { alteredOutside } from '../rules/log-entries.ts';
 import { type ProblemCheck, problemsMax } from '../rules/tenant-problems.ts';
 import type { Store } from '../store/store.ts';
 import { findLogs } from './find.ts';
+import { newestOwnEntry } from './newest-entry.ts';
 
 const daysLookedAt = 30;
 
@@ -32,5 +33,34 @@ export const alteredRows: ProblemCheck<{ readonly store: Store }> = {
       entity_type,
       entity_id,
     }));
+  },
+};
+
+/** What a verification has found, which each entry of it says once. */
+export const alteredLog: ProblemCheck<{ readonly store: Store }> = {
+  permission: 'log:read',
+  find: async ({ store }, tenant, now) => {
+    const entry = await newestOwnEntry(store, tenant, {
+      entity_type: 'log_checkpoint',
+      entity_id: undefined,
+      operation: 'verify',
+      result: 'failed',
+      now,
+    });
+    if (entry === undefined || entry.created_at < now - daysLookedAt * day) return [];
+    const { entity_type, entity_id } = entry;
+    return [
+      {
+        kind: 'altered_log',
+        severity: 'problem',
+        message:
+          `In the last ${daysLookedAt} days, a verification found that the log before checkpoint ${entity_id} ` +
+          'is not as it was written.',
+        advice:
+          'Find out who writes to the database. The command "strongroom logs verify" names all altered entries.',
+        entity_type,
+        entity_id,
+      },
+    ];
   },
 };

@@ -7,7 +7,7 @@ import { messages } from './log-messages.ts';
 export type AlertKind = keyof (typeof messages)['alert'];
 
 export interface AlertFacts {
-  /** What the alert is about: a key, an application, or a token. */
+  /** What the alert is about: a key, an application, a token, or a checkpoint of the log. */
   readonly id: string;
   readonly detail: string;
   readonly at: Instant;

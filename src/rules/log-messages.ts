@@ -6,6 +6,7 @@
  */
 export const messages = {
   alert: {
+    altered_log: 'Alert: the log is not as it was written',
     bin: 'Alert: a key created or revealed many cards of one BIN',
     egress_budget: 'Alert: most of an egress budget is used',
     export: 'Alert: an export of tokens began',

@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { signedEveryMs } from '../../src/audit/checkpoints.ts';
+import { day } from '../../src/base/clock.ts';
 import { openBlock } from '../../src/store/log-chain/block.ts';
 import { editEntry } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { signCheckpoints, verifyPlace } from '../support/logs.ts';
+import { nextLook } from '../support/poll.ts';
 import { storedRows } from '../support/rows.ts';
 import { type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';
 import { createStillClock, startVault } from '../support/vault.ts';
+import { createWebhook, eventsOf } from '../support/webhooks.ts';
 
 const path = '/logs/verification';
 
@@ -58,11 +61,13 @@ onBothEngines('GET /logs/verification', (engine) => {
 
   test('200: what was altered since is found, and the log is intact only from there on', async () => {
     const tenant = await tenants();
+    await createWebhook(tenant, { events: ['alert.altered_log'] });
     await grow(tenant);
     assert.deepEqual((await verify(tenant)).findings, []);
     const broken = await grow(tenant);
     await alterNewest(tenant);
     const found = await verify(tenant);
+    const { checkpoint } = found;
     assert.deepEqual(
       found.findings.map(({ kind }: { kind: string }) => kind),
       ['edited'],
@@ -72,11 +77,33 @@ onBothEngines('GET /logs/verification', (engine) => {
       key: tenant.managementKey,
     });
     assert.equal(body.data.length, 1, 'the log says that it is not intact');
+    const isAlert = ({ entity_type, operation }: { entity_type: string; operation: string }) =>
+      entity_type === 'alert' && operation === 'altered_log';
+    const alertsOf = async () => (await tenant.rows('logs')).filter(isAlert);
+    while ((await alertsOf()).length === 0) await nextLook();
+    const [alert] = await alertsOf();
+    assert.equal(alert?.entity_id, String(checkpoint));
+    assert.match(alert?.message ?? '', /the log is not as it was written: before checkpoint/);
+    const events = (await eventsOf(tenant)).filter(({ type }) => type === 'alert.altered_log');
+    assert.equal(events.length, 1);
+    const isProblem = async () => {
+      const { body: report } = await tenant.send('GET', '/tenants/self/reports/problems', {
+        key: tenant.managementKey,
+      });
+      const found = report.problems.find(({ kind }: { kind: string }) => kind === 'altered_log');
+      return found?.entity_id === String(checkpoint);
+    };
+    assert.ok(await isProblem());
     const mended = await grow(tenant);
     const later = await verify(tenant);
     assert.deepEqual(later.findings, []);
     isAt(later.intact_since, broken);
     isAt(later.verified_until, mended);
+    assert.equal((await alertsOf()).length, 1, 'what is as it was written raises none');
+    tenant.vault.clock.advance(29 * day);
+    assert.ok(await isProblem());
+    tenant.vault.clock.advance(2 * day);
+    assert.ok(!(await isProblem()), 'after 30 days it is a matter of the log alone');
   });
 
   test('200: each entry is read once, and the command reads all of them again', async () => {

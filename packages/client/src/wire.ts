@@ -1964,6 +1964,7 @@ export interface ReplayRequest {
   /** Types of events; all that the webhook asks for unless given. */
   types?:
     | (
+        | 'alert.altered_log'
         | 'alert.bin'
         | 'alert.egress_budget'
         | 'alert.export'
@@ -2154,6 +2155,7 @@ export interface TenantProblem {
   /** What kind of problem it is. */
   kind:
     | 'altered_row'
+    | 'altered_log'
     | 'old_key'
     | 'key_rotation'
     | 'unused_key'
@@ -2438,6 +2440,7 @@ export interface WebhookRequest {
   notify_email?: string | null | undefined;
   /** Types of events, such as `token.created`. */
   events: (
+    | 'alert.altered_log'
     | 'alert.bin'
     | 'alert.egress_budget'
     | 'alert.export'
@@ -2493,6 +2496,7 @@ export interface WebhookUpdate {
   notify_email?: string | null | undefined;
   /** Types of events, such as `token.created`. */
   events: (
+    | 'alert.altered_log'
     | 'alert.bin'
     | 'alert.egress_budget'
     | 'alert.export'

@@ -11,7 +11,7 @@ import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { Store } from '../../store/store.ts';
 
 interface Alert {
-  /** What it is about: a key, an application, or a token. */
+  /** What it is about: a key, an application, a token, or a checkpoint of the log. */
   readonly id: string;
   readonly detail: string;
   /** Is committed with the alert: if it is in the way, another server has raised the alert. */

@@ -34,6 +34,7 @@ export function createWatch(tools: WatchTools): CommitStep {
     watchReveals(tools, raise),
     watchBins(tools, raise),
     watchExports(raise),
+    watchLogFindings(raise),
   ];
   return {
     ...(limiting.prepare && { prepare: limiting.prepare }),
@@ -58,6 +59,17 @@ function watchExports(raise: RaiseAlert): WatchEntry {
     if (entity_type !== 'token' || operation !== 'export' || result !== 'success') return undefined;
     const id = source?.key_id ?? actor_id;
     if (actor_type !== 'operator' && id !== null) raise('export', entry, { id, detail: 'tokens' });
+    return undefined;
+  };
+}
+
+/** A verification of the log says in its entry that it has found something. */
+function watchLogFindings(raise: RaiseAlert): WatchEntry {
+  return (entry) => {
+    const { entity_type, entity_id, operation, result } = entry;
+    if (entity_type !== 'log_checkpoint' || operation !== 'verify') return undefined;
+    const alert = { id: entity_id, detail: `before checkpoint ${entity_id}` };
+    if (result === 'failed') raise('altered_log', entry, alert);
     return undefined;
   };
 }

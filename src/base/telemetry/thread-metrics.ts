@@ -31,8 +31,9 @@ const counters = {
   trace_spans_lost: 'Spans that were not delivered to the trace collector',
 } as const;
 
-/** Kinds of alerts about unusual use. */
+/** Kinds of alerts. */
 const alertKinds = [
+  'altered_log',
   'bin',
   'egress_budget',
   'export',

@@ -10,6 +10,7 @@ interface EventTypeRow {
 }
 
 const rows = {
+  'alert.altered_log': { entity: 'alert', operation: 'altered_log' },
   'alert.bin': { entity: 'alert', operation: 'bin' },
   'alert.egress_budget': { entity: 'alert', operation: 'egress_budget' },
   'alert.export': { entity: 'alert', operation: 'export' },

@@ -5,6 +5,7 @@ import { hrefOf } from '../core/router.ts';
 import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Badge, Button, Code, Empty, Section } from '../ui/basics.tsx';
+import { foundHref } from '../ui/intact.tsx';
 import { Page } from '../ui/page.tsx';
 
 /** The page on which a problem is fixed. */
@@ -13,6 +14,8 @@ function placeOf({ kind, entity_type, entity_id }: TenantProblem): string {
   switch (kind) {
     case 'altered_row':
       return hrefOf('/log', { entity_type, entity_id });
+    case 'altered_log':
+      return foundHref();
     case 'webhook':
       return hrefOf(`/webhooks/${id}`);
     case 'deliveries':

@@ -1090,7 +1090,7 @@ class TenantKeys(Object):
 class TenantProblem(Object):
     """`TenantProblem` of the interface."""
 
-    kind: Literal["altered_row", "old_key", "key_rotation", "unused_key", "certificate", "webhook", "deliveries", "quota"]
+    kind: Literal["altered_row", "altered_log", "old_key", "key_rotation", "unused_key", "certificate", "webhook", "deliveries", "quota"]
     """What kind of problem it is."""
     severity: Literal["warning", "problem"]
     """`problem` for what does not work now, `warning` for what soon may not."""
@@ -1763,7 +1763,7 @@ class ReplayRequestParam(TypedDict, total=False):
 
     since: str
     until: str | None
-    types: list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None
+    types: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None
     start: str | None
 
 
@@ -1819,7 +1819,7 @@ class WebhookRequestParam(TypedDict, total=False):
     name: str
     url: str
     notify_email: str | None
-    events: list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
+    events: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
     ordered: bool | None
 
 
@@ -1829,6 +1829,6 @@ class WebhookUpdateParam(TypedDict, total=False):
     name: str
     url: str
     notify_email: str | None
-    events: list[Literal["alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
+    events: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
     ordered: bool | None
     status: Literal["enabled", "disabled"] | None
