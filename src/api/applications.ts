@@ -143,7 +143,10 @@ const application = object(
 
 const type = attribute(Type.Optional(Type.Array(applicationType)), 'Only of this type.');
 
-const applicationQuery = object({ id: filters.ids, type, ...pageQuery }, strict);
+const applicationQuery = object(
+  { id: filters.ids, name: filters.name, type, ...pageQuery },
+  strict,
+);
 
 const keyQuery = object(
   { id: attribute(Type.Optional(Type.Array(text)), filters.ids), type },

@@ -159,7 +159,7 @@ onBothEngines('the console', (engine) => {
     await dialog.getByRole('button', { name: 'Create', exact: true }).click();
     const first = await page.getByTestId('secret').innerText();
     assert.match(first, /^key_test_pvt_/);
-    await dialog.getByRole('link', { name: 'Open the application' }).click();
+    await dialog.getByRole('button', { name: 'Open the application' }).click();
     await page.getByRole('heading', { level: 1, name: hostile }).waitFor();
     await button(page, 'Create key').click();
     await page.getByTestId('secret').waitFor();
@@ -312,10 +312,15 @@ onBothEngines('the console', (engine) => {
     });
     const webhook = await made('/webhooks', { name: 'w', url, events: ['token.created'] });
     await tenant.send('POST', `${webhook}/test`, { key: tenant.managementKey });
-    const forms = ['token', 'application', 'proxy', 'reactor', 'webhook'];
+    const forms = ['tokens', 'applications', 'proxies', 'reactors', 'webhooks', 'people'];
     return [
-      ...forms.map((kind) => `/${kind === 'proxy' ? 'proxies' : `${kind}s`}?new=${kind}`),
-      '/people?new=person',
+      ...forms.map((list) => `/${list}?dialog=create`),
+      ...['reveal', 'metadata', 'delete', 'copy'].map(
+        (name) => `/tokens/card-${tenant.id}?dialog=${name}`,
+      ),
+      '/log?dialog=verify',
+      '/?over=find',
+      '/?over=shortcuts',
       `/tokens/card-${tenant.id}`,
       application,
       await made('/proxies', { name: 'p', destination_url: destinationUrl }),

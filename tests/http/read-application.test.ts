@@ -89,7 +89,7 @@ onBothEngines('reading applications', (engine) => {
     });
   });
 
-  test('200: filters by ids and types; an id that is none finds nothing', async () => {
+  test('200: filters by ids, names, and types; an id that is none finds nothing', async () => {
     const tenant = await newTenant();
     const a = await create(tenant, { name: 'a', type: 'public' });
     const b = await create(tenant, { name: 'b' });
@@ -104,6 +104,10 @@ onBothEngines('reading applications', (engine) => {
     assert.deepEqual(await found(`type=public&type=private&id=${b.id}`), [b.id]);
     assert.deepEqual(await found(`id=${missing}`), []);
     assert.deepEqual(await found('id=none'), []);
+    assert.deepEqual(await found('name=A'), [a.id]);
+    assert.deepEqual(await found('name=*&type=public'), [a.id]);
+    assert.deepEqual(await found(`name=b*&id=${b.id}&id=${a.id}`), [b.id]);
+    assert.deepEqual(await found('name=%25'), []);
   });
 
   test('400: a page, size, type or cursor that is none, and an unknown parameter', async () => {

@@ -2665,6 +2665,8 @@ export interface GetCardDetailsQuery {
 export interface ListApplicationsQuery {
   /** Only these; repeat it for several. */
   id?: string[] | string | undefined;
+  /** Only of this name; `*` stands for any text. */
+  name?: string | undefined;
   /** Only of this type. */
   type?: ('public' | 'private' | 'management')[] | 'public' | 'private' | 'management' | undefined;
   /** The number of the page, from 1. */

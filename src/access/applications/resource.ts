@@ -190,6 +190,8 @@ export function updateApplication(
 export interface ApplicationQuery extends PageQuery {
   readonly id?: readonly string[];
   readonly type?: readonly ApplicationKind[];
+  /** `*` stands for any characters. */
+  readonly name?: string;
 }
 
 const newestFirst = {
@@ -214,7 +216,7 @@ export function listApplications(
   const { store, clock } = tools;
   const { tenant } = caller;
   const ids = query.id?.flatMap((id) => parseUuid<ApplicationId>(id) ?? []);
-  const filter = { tenant: tenant.id, ids, kinds: query.type };
+  const filter = { tenant: tenant.id, ids, kinds: query.type, name: query.name };
   const readPage = offsetPage(newestFirst, tenant, { filter, query });
   return async () => {
     const { rows: found, pagination } = await readPage(store, payerOf(caller));

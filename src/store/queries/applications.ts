@@ -5,18 +5,22 @@ import { isSafe } from '../safe-integers.ts';
 import type { Query } from '../store.ts';
 import type { Unproven } from '../stored-row.ts';
 import type { Row } from '../tables.ts';
+import { named } from './text-patterns.ts';
 
 export interface ApplicationFilter {
   readonly tenant: TenantId;
   /** Not empty where it is given. */
   readonly ids: readonly ApplicationId[] | undefined;
   readonly kinds: readonly Row<'applications'>['type'][] | undefined;
+  /** `*` stands for any characters. */
+  readonly name?: string | undefined;
 }
 
 export function applicationCount({
   tenant,
   ids,
   kinds,
+  name,
 }: ApplicationFilter): Query<{ readonly count: number }> {
   return (db) => {
     let select = db
@@ -25,6 +29,7 @@ export function applicationCount({
       .select((eb) => eb.fn.countAll<number>().as('count'));
     if (ids) select = select.where('application_id', 'in', ids);
     if (kinds) select = select.where('type', 'in', kinds);
+    if (name !== undefined) select = select.where(named(name));
     return select;
   };
 }
@@ -43,6 +48,7 @@ export function applicationPage({
   tenant,
   ids,
   kinds,
+  name,
   limit,
   after,
   skip,
@@ -57,6 +63,7 @@ export function applicationPage({
       .limit(limit);
     if (ids) select = select.where('application_id', 'in', ids);
     if (kinds) select = select.where('type', 'in', kinds);
+    if (name !== undefined) select = select.where(named(name));
     if (after === undefined) return select.offset(skip);
     return select.where(({ eb, refTuple, tuple }) =>
       eb(refTuple('created_at', 'application_id'), '<', tuple(...after)),

@@ -3,32 +3,37 @@ import { signal } from '@preact/signals';
 import { shortId } from './format.ts';
 import { may, vaultFor } from './session.ts';
 
-const namesMax = 500;
-const names = signal<ReadonlyMap<string, string> | undefined>(undefined);
-let isAsked = false;
+/** Of one request. */
+const idsMax = 100;
+const names = signal<ReadonlyMap<string, string>>(new Map());
+/** Those that the page has shown, whether or not the vault knows them. */
+const asked = new Set<string>();
+let waiting: string[] = [];
 
-/** The name, or the beginning of the id until the names are known, and of what no longer exists. */
+/** The name, or the beginning of the id until the name is known, and of what no longer exists. */
 export function nameOfApplication(id: string | undefined): string {
   if (id === undefined) return '';
-  if (!isAsked && may('application:read')) {
-    isAsked = true;
-    void load();
+  if (!asked.has(id) && may('application:read')) {
+    asked.add(id);
+    waiting.push(id);
+    // What a page shows is asked for together.
+    if (waiting.length === 1) queueMicrotask(() => void load());
   }
-  return names.value?.get(id) ?? shortId(id);
-}
-
-/** Asks again, after applications changed. */
-export function forgetNames(): void {
-  isAsked = false;
+  return names.value.get(id) ?? shortId(id);
 }
 
 async function load(): Promise<void> {
-  try {
-    const all = await vaultFor('application:read')
-      .applications.list({ size: 100 })
-      .toArray(namesMax);
-    names.value = new Map(all.map(({ id, name }) => [id, name]));
-  } catch {
-    isAsked = false;
+  const ids = waiting;
+  waiting = [];
+  for (let from = 0; from < ids.length; from += idsMax) {
+    const id = ids.slice(from, from + idsMax);
+    try {
+      const found = await vaultFor('application:read')
+        .applications.list({ id, size: idsMax })
+        .toArray(idsMax);
+      names.value = new Map([...names.value, ...found.map((one) => [one.id, one.name] as const)]);
+    } catch {
+      for (const one of id) asked.delete(one);
+    }
   }
 }

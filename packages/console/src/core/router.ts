@@ -26,25 +26,35 @@ export function hrefOf(path: string, query: Query = {}): string {
   return `${base}${path === '/' ? '' : path}${text === '' ? '' : `?${text}`}`;
 }
 
-export function navigate(href: string, { replace = false } = {}): void {
+/** The way back from where a dialog leads is the page that it was opened on. */
+export function navigate(href: string, { replace = hasDialog() } = {}): void {
   if (replace) history.replaceState(null, '', href);
   else history.pushState(null, '', href);
   place.value = currentPlace();
-  if (!replace) window.scrollTo(0, 0);
+  window.scrollTo(0, 0);
 }
 
 function hrefWith(query: Query): string {
   return hrefOf(place.value.path, { ...Object.fromEntries(place.value.query), ...query });
 }
 
+const hasDialog = () => ['dialog', 'over'].some((name) => place.value.query.has(name));
+
 /** The same page with other parameters; those that are empty are left out. */
 export function setQuery(query: Query): void {
-  navigate(hrefWith(query), { replace: true });
+  history.replaceState(history.state, '', hrefWith(query));
+  place.value = currentPlace();
 }
 
 /** The same, and the browser's way back leads to how it was. */
 export function goToQuery(query: Query): void {
-  navigate(hrefWith(query));
+  navigate(hrefWith(query), { replace: false });
+}
+
+/** The same for what opens over the page, which stays where it is. */
+export function openQuery(query: Query, opened: string): void {
+  history.pushState({ opened }, '', hrefWith(query));
+  place.value = currentPlace();
 }
 
 /** Other filters: what they leave is shown from its first page on. */
@@ -64,5 +74,5 @@ document.addEventListener('click', (event) => {
   if (link?.target !== '' || link.origin !== location.origin) return;
   if (!link.pathname.startsWith(base) || link.hasAttribute('download')) return;
   event.preventDefault();
-  navigate(link.pathname + link.search);
+  navigate(link.pathname + link.search, { replace: false });
 });

@@ -1,5 +1,6 @@
 /** The person who is signed in: roles, and with what the person signs in. */
 import { useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog, subjectOf } from '../core/dialogs.ts';
 import { useLoad } from '../core/load.ts';
 import { refresh, type Session } from '../core/session.ts';
 import {
@@ -17,9 +18,8 @@ import { notify } from '../ui/toasts.tsx';
 
 export function AccountPage({ session }: { readonly session: Session }) {
   const ways = useLoad('ways', waysToSignIn);
-  const [isAdding, setAdding] = useState(false);
-  const [removed, setRemoved] = useState<Session['sign_in_methods'][number] | undefined>(undefined);
   const { person, tenant, applications, sign_in_methods: methods } = session;
+  const removed = methods.find(({ id }) => id === subjectOf('remove-method'));
   const { sign_in: way, identity_provider: provider } = session;
   const isForeign = way === 'oidc';
   const isHere = !isForeign && ways.data !== undefined && arePasskeysHere(ways.data);
@@ -48,7 +48,7 @@ export function AccountPage({ session }: { readonly session: Session }) {
         lead={isForeign ? t.provider.methods(provider ?? '') : t.account.methodsLead}
         actions={
           isHere && (
-            <Button tone="primary" icon="plus" onClick={() => setAdding(true)}>
+            <Button tone="primary" icon="plus" onClick={() => openDialog('add-passkey')}>
               {t.account.add}
             </Button>
           )
@@ -67,15 +67,18 @@ export function AccountPage({ session }: { readonly session: Session }) {
             )}
           </p>
         )}
-        <MethodsTable methods={methods} onRemove={isForeign ? undefined : setRemoved} />
+        <MethodsTable
+          methods={methods}
+          onRemove={isForeign ? undefined : ({ id }) => openDialog('remove-method', id)}
+        />
       </Section>
-      {isAdding && (
+      {isHere && isDialogOpen('add-passkey') && (
         <NameDialog
-          onClose={() => setAdding(false)}
+          onClose={() => closeDialog('add-passkey')}
           onName={async (name) => {
             await addPasskey(name);
             await refresh();
-            setAdding(false);
+            closeDialog('add-passkey');
             notify({ text: t.account.added });
           }}
         />
@@ -86,11 +89,11 @@ export function AccountPage({ session }: { readonly session: Session }) {
           text={t.account.removeText}
           name={removed.name}
           submit={t.account.remove}
-          onClose={() => setRemoved(undefined)}
+          onClose={() => closeDialog('remove-method')}
           onSubmit={async () => {
             await removeOwnMethod(removed.id);
             await refresh();
-            setRemoved(undefined);
+            closeDialog('remove-method');
           }}
         />
       )}

@@ -1,6 +1,6 @@
 /** One application: its keys, its permissions and rules, and what a change of them would mean. */
 import type { Application, ApplicationKey, ApplicationUpdate } from '@strongroom/client';
-import { useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog, subjectOf, useShownOnce } from '../core/dialogs.ts';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
@@ -21,7 +21,6 @@ export function ApplicationPage({ id }: { id: string }) {
   const application = useLoad<Application>(id, () =>
     vaultFor('application:read').applications.get(id),
   );
-  const [isDeleting, setDeleting] = useState(false);
   const shown = application.data;
   return (
     <Page
@@ -37,7 +36,7 @@ export function ApplicationPage({ id }: { id: string }) {
       of={application}
       actions={
         may('application:delete') && (
-          <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+          <Button tone="danger" icon="trash" onClick={() => openDialog('delete')}>
             {t.delete}
           </Button>
         )
@@ -49,12 +48,12 @@ export function ApplicationPage({ id }: { id: string }) {
           <Rules application={shown} onSaved={application.set} />
         </>
       )}
-      {isDeleting && shown && (
+      {isDialogOpen('delete') && shown && (
         <DestroyDialog
           title={t.application.deleteTitle}
           text={t.application.deleteText}
           name={shown.name}
-          onClose={() => setDeleting(false)}
+          onClose={() => closeDialog('delete')}
           onSubmit={async () => {
             await vaultFor('application:delete').applications.delete(id);
             notify({ text: t.application.deleted });
@@ -73,12 +72,12 @@ interface KeysProps {
 
 /** A key takes over before the one before it is deleted: that is how it is rotated. */
 function Keys({ application, onChanged }: KeysProps) {
-  const [made, setMade] = useState<ApplicationKey | undefined>(undefined);
-  const [ending, setEnding] = useState<ApplicationKey | undefined>(undefined);
+  const [made, showMade] = useShownOnce<ApplicationKey>('key-made');
+  const ending = application.keys.find(({ id }) => id === subjectOf('delete-key'));
   const { isBusy, error, run } = useAction();
   const create = () =>
     run(async () => {
-      setMade(await vaultFor('application:create').applications.keys.create(application.id));
+      showMade(await vaultFor('application:create').applications.keys.create(application.id));
       onChanged();
     });
   return (
@@ -113,7 +112,7 @@ function Keys({ application, onChanged }: KeysProps) {
                     icon="trash"
                     tone="quiet"
                     label={`${t.application.deleteKey} ${key.id}`}
-                    onClick={() => setEnding(key)}
+                    onClick={() => openDialog('delete-key', key.id)}
                   />
                 ),
               isNumber: true,
@@ -122,7 +121,7 @@ function Keys({ application, onChanged }: KeysProps) {
         />
       )}
       {made && (
-        <Dialog title={t.application.keyMade} onClose={() => setMade(undefined)}>
+        <Dialog title={t.application.keyMade} onClose={() => closeDialog('key-made')}>
           <div class="dialog-body">
             <SecretOnce name={t.application.key} secret={made.key ?? ''} />
             <p class="hint">{t.application.rotate}</p>
@@ -134,11 +133,11 @@ function Keys({ application, onChanged }: KeysProps) {
           title={t.application.deleteKey}
           text={t.application.deleteKeyText(lastUse({ ...application, keys: [ending] }))}
           name={ending.id.slice(0, 8)}
-          onClose={() => setEnding(undefined)}
+          onClose={() => closeDialog('delete-key')}
           onSubmit={async () => {
             const { keys } = vaultFor('application:delete').applications;
             await keys.delete(application.id, ending.id);
-            setEnding(undefined);
+            closeDialog('delete-key');
             notify({ text: t.application.keyDeleted });
             onChanged();
           }}

@@ -67,7 +67,6 @@ export function ApplicationsPage() {
       creation={{
         permission: 'application:create',
         label: t.applications.create,
-        kind: 'application',
         form: (close) => <NewApplication onClose={close} />,
       }}
     />
@@ -87,17 +86,11 @@ function NewApplication({ onClose }: { onClose: () => void }) {
   const texts = t.newApplication;
   if (made) {
     return (
-      <Dialog
-        title={texts.made}
-        onClose={() => {
-          onClose();
-          navigate(applicationHref(made.id));
-        }}
-      >
+      <Dialog title={texts.made} onClose={() => navigate(applicationHref(made.id))}>
         <div class="dialog-body">
           <SecretOnce name={t.application.key} secret={made.key ?? ''} />
           <div class="actions">
-            <Button tone="primary" href={applicationHref(made.id)}>
+            <Button tone="primary" onClick={() => navigate(applicationHref(made.id))}>
               {texts.open}
             </Button>
           </div>

@@ -1,6 +1,7 @@
 /** The tenant's own keys: their versions with the rows under each, and rotations with their progress. */
 import type { KeyRotation, KeyRotationRequest, TenantKeys } from '@strongroom/client';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
+import { closeDialog, openDialog, subjectOf } from '../core/dialogs.ts';
 import { number } from '../core/format.ts';
 import { useLoad } from '../core/load.ts';
 import { vaultFor } from '../core/session.ts';
@@ -17,6 +18,8 @@ type Purpose = KeyRotationRequest['purpose'];
 const purposes: readonly Purpose[] = ['data', 'search', 'fingerprint', 'webhooks', 'log'];
 const refreshMs = 2_000;
 const countTimeoutMs = 600_000;
+
+const nameOf = ({ purpose, version }: KeyVersion) => `${purpose} ${version}`;
 
 export function KeysPage() {
   const keys = useLoad<TenantKeys>('keys', () =>
@@ -35,7 +38,7 @@ export function KeysPage() {
   const rotations = useLoad<readonly KeyRotation[]>('rotations', () =>
     vaultFor('keys:rotate').tenant.keyRotations(),
   );
-  const [ending, setEnding] = useState<KeyVersion | undefined>(undefined);
+  const ending = keys.data?.keys.find((one) => nameOf(one) === subjectOf('destroy'));
   const { isBusy, error, run } = useAction();
   const isUnderWay = (rotations.data ?? []).some(({ finished_at }) => finished_at === undefined);
   useEffect(() => {
@@ -107,7 +110,7 @@ export function KeysPage() {
                           icon="trash"
                           tone="quiet"
                           label={t.keys.destroy(one.version)}
-                          onClick={() => setEnding(one)}
+                          onClick={() => openDialog('destroy', nameOf(one))}
                         />
                       ) : null,
                   },
@@ -120,12 +123,12 @@ export function KeysPage() {
         <DestroyDialog
           title={t.keys.destroy(ending.version)}
           text={t.keys.destroyText}
-          name={`${ending.purpose} ${ending.version}`}
+          name={nameOf(ending)}
           submit={t.keys.destroySubmit}
-          onClose={() => setEnding(undefined)}
+          onClose={() => closeDialog('destroy')}
           onSubmit={async () => {
             await vaultFor('keys:rotate').tenant.destroyKey(ending.purpose, ending.version);
-            setEnding(undefined);
+            closeDialog('destroy');
             reload();
           }}
         />

@@ -3,8 +3,9 @@ import type { ListLogsQuery, LogEntry } from '@strongroom/client';
 import type { LogReport } from '@strongroom/client/verify';
 import { verifyLog } from '@strongroom/client/verify';
 import { useState } from 'preact/hooks';
-import { fullTime } from '../core/format.ts';
-import { usePages } from '../core/load.ts';
+import { closeDialog, isDialogOpen, openDialog, subjectOf } from '../core/dialogs.ts';
+import { fullTime, shortId } from '../core/format.ts';
+import { useLoad, usePages } from '../core/load.ts';
 import { hrefOf, place, setFilter } from '../core/router.ts';
 import { forTenant, session, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
@@ -14,7 +15,6 @@ import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { Mark, whoOf } from '../ui/entries.tsx';
 import { Intact } from '../ui/intact.tsx';
 import { ListPage } from '../ui/page.tsx';
-import { tokenHref } from '../ui/palette.tsx';
 
 const filterNames = [
   'entity_type',
@@ -41,8 +41,7 @@ export function LogPage() {
   const entries = usePages<LogEntry>(`log ${key}`, {
     list: (from) => vaultFor('log:read').logs.list({ ...filter, ...from }),
   });
-  const [chosen, setChosen] = useState<LogEntry | undefined>(undefined);
-  const [isVerifying, setVerifying] = useState(false);
+  const chosen = subjectOf('entry');
   const { isBusy, error, run } = useAction();
   const text = (name: FilterName, placeholder: string, isWide = false) => (
     <input
@@ -78,7 +77,7 @@ export function LogPage() {
       pages={entries}
       actions={
         <>
-          <Button icon="shield" onClick={() => setVerifying(true)}>
+          <Button icon="shield" onClick={() => openDialog('verify')}>
             {t.log.verify}
           </Button>
           <Button icon="download" isBusy={isBusy} onClick={() => void run(() => download(filter))}>
@@ -117,13 +116,17 @@ export function LogPage() {
           )}
         </>
       }
-      keyOf={(entry) => `${entry.created_at}${entry.entity_id}${entry.trace_id}${entry.message}`}
+      keyOf={(entry) => nameOf(entry) + entry.message}
       columns={[
         {
           head: t.log.what,
           cell: (entry) => (
             <>
-              <button type="button" class="link strong" onClick={() => setChosen(entry)}>
+              <button
+                type="button"
+                class="link strong"
+                onClick={() => openDialog('entry', nameOf(entry))}
+              >
                 {entry.message}
               </button>{' '}
               <Mark entry={entry} />
@@ -136,24 +139,81 @@ export function LogPage() {
       ]}
     >
       <ErrorNote error={error} />
-      {chosen && <Entry entry={chosen} onClose={() => setChosen(undefined)} />}
-      {isVerifying && <Verify onClose={() => setVerifying(false)} />}
+      {chosen !== undefined && <Entry key={chosen} name={chosen} listed={entries.items} />}
+      {isDialogOpen('verify') && <Verify onClose={() => closeDialog('verify')} />}
     </ListPage>
   );
 }
 
+/** The pages of what entries are about. */
+const pathsOf: Readonly<Record<string, string>> = {
+  token: '/tokens',
+  application: '/applications',
+  proxy: '/proxies',
+  reactor: '/reactors',
+  webhook: '/webhooks',
+  person: '/people',
+};
+
 function About({ entry: { entity_type, entity_id } }: { entry: LogEntry }) {
   // An entry about a list names the tenant.
   const isOne = entity_id !== '*' && entity_id !== session.value?.tenant.id;
-  if (entity_type === 'token' && isOne) return <a href={tokenHref(entity_id)}>{entity_id}</a>;
-  return <code>{entity_id.length > 24 ? entity_id.slice(0, 8) : entity_id}</code>;
+  const path = isOne ? pathsOf[entity_type] : undefined;
+  const shown = entity_type === 'token' ? entity_id : shortId(entity_id);
+  if (path === undefined) return <code>{shown}</code>;
+  return <a href={hrefOf(`${path}/${encodeURIComponent(entity_id)}`)}>{shown}</a>;
+}
+
+/** In the address. Without the message, which may say what somebody typed. */
+function nameOf({
+  created_at,
+  entity_type,
+  operation,
+  entity_id,
+  trace_id = '',
+}: LogEntry): string {
+  return [created_at, entity_type, operation, entity_id, trace_id].join(' ');
+}
+
+/** Of one type in one millisecond. */
+const entriesAtOnceMax = 1000;
+
+async function entryNamed(name: string): Promise<LogEntry | undefined> {
+  const [at = '', entity_type = ''] = name.split(' ');
+  const next = new Date(Date.parse(at) + 1).toISOString();
+  const query = { entity_type, start_date: at, end_date: next, size: 100 };
+  const found = await vaultFor('log:read').logs.list(query).toArray(entriesAtOnceMax);
+  return found.find((entry) => nameOf(entry) === name);
+}
+
+interface EntryProps {
+  readonly name: string;
+  /** Those that the page shows: a link may lead to one that is not among them. */
+  readonly listed: readonly LogEntry[];
 }
 
 /** One entry in words, with everything that it says. */
-function Entry({ entry, onClose }: { entry: LogEntry; onClose: () => void }) {
+function Entry({ name, listed }: EntryProps) {
+  const found = useLoad<LogEntry | undefined>(
+    name,
+    async () => listed.find((entry) => nameOf(entry) === name) ?? entryNamed(name),
+  );
+  const entry = found.data;
+  return (
+    <Dialog title={entry?.message ?? t.log.entry} onClose={() => closeDialog('entry')} isWide>
+      <ErrorNote error={found.error} onRetry={found.reload} />
+      {entry === undefined && found.error === undefined && (
+        <p class="muted padded">{found.isLoading ? t.palette.looking : t.log.noEntry}</p>
+      )}
+      {entry && <EntryFacts entry={entry} />}
+    </Dialog>
+  );
+}
+
+function EntryFacts({ entry }: { entry: LogEntry }) {
   const { entity_type, entity_id, actor_id, key_id } = entry;
   return (
-    <Dialog title={entry.message} onClose={onClose} isWide>
+    <>
       <p class="padded">
         {t.log.explain(whoOf(entry), entry.operation, entity_type, entry.result)}
       </p>
@@ -181,7 +241,7 @@ function Entry({ entry, onClose }: { entry: LogEntry; onClose: () => void }) {
           {actor_id && <Button href={hrefOf('/log', { actor_id })}>{t.log.sameActor}</Button>}
         </div>
       </div>
-    </Dialog>
+    </>
   );
 }
 

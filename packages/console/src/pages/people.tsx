@@ -8,6 +8,7 @@ import type {
   SignInMethod,
 } from '@strongroom/client';
 import { useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog, subjectOf, useShownOnce } from '../core/dialogs.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { nameOfApplication } from '../core/names.ts';
 import { hrefOf, navigate } from '../core/router.ts';
@@ -70,7 +71,6 @@ export function PeoplePage() {
       creation={{
         permission: 'person:create',
         label: t.people.add,
-        kind: 'person',
         form: (close) => (
           <PersonForm
             title={t.people.add}
@@ -150,12 +150,10 @@ export function PersonPage({ id }: { id: string }) {
   const methods = useLoad<readonly SignInMethod[]>(`methods ${id}`, () =>
     vaultFor('person:read').people.signInMethods(id),
   );
-  const [removed, setRemoved] = useState<SignInMethod | undefined>(undefined);
-  const [dialog, setDialog] = useState<'edit' | 'remove' | undefined>(undefined);
-  const [link, setLink] = useState<SignInLink | undefined>(undefined);
+  const removed = methods.data?.find((one) => one.id === subjectOf('remove-method'));
+  const [link, showLink] = useShownOnce<SignInLink>('link');
   const { isBusy, error, run } = useAction();
   const shown = person.data;
-  const close = () => setDialog(undefined);
   const guard = useGuard({
     read: () => vaultFor('person:read').people.get(id),
     editedOf,
@@ -170,7 +168,7 @@ export function PersonPage({ id }: { id: string }) {
     },
     show: person.reload,
     textOf: (edited) => JSON.stringify(edited, null, 2),
-    onDone: close,
+    onDone: () => closeDialog('edit'),
   });
   return (
     <Page
@@ -188,10 +186,10 @@ export function PersonPage({ id }: { id: string }) {
       actions={
         <>
           {may('person:update') && (
-            <Button onClick={() => setDialog('edit')}>{t.token.edit}</Button>
+            <Button onClick={() => openDialog('edit')}>{t.token.edit}</Button>
           )}
           {may('person:delete') && (
-            <Button tone="danger" icon="trash" onClick={() => setDialog('remove')}>
+            <Button tone="danger" icon="trash" onClick={() => openDialog('remove')}>
               {t.people.remove}
             </Button>
           )}
@@ -200,7 +198,9 @@ export function PersonPage({ id }: { id: string }) {
               tone="primary"
               isBusy={isBusy}
               onClick={() =>
-                void run(async () => setLink(await vaultFor('person:create').people.createLink(id)))
+                void run(async () =>
+                  showLink(await vaultFor('person:create').people.createLink(id)),
+                )
               }
             >
               {t.people.link}
@@ -257,7 +257,9 @@ export function PersonPage({ id }: { id: string }) {
         {methods.data && (
           <MethodsTable
             methods={methods.data}
-            onRemove={may('person:delete') ? setRemoved : undefined}
+            onRemove={
+              may('person:delete') ? (one) => openDialog('remove-method', one.id) : undefined
+            }
           />
         )}
       </Section>
@@ -267,17 +269,17 @@ export function PersonPage({ id }: { id: string }) {
           text={t.account.removeTextOf}
           name={removed.name}
           submit={t.account.remove}
-          onClose={() => setRemoved(undefined)}
+          onClose={() => closeDialog('remove-method')}
           onSubmit={async () => {
             await vaultFor('person:delete').people.removeSignInMethod(id, removed.id);
-            setRemoved(undefined);
+            closeDialog('remove-method');
             methods.reload();
             sessions.reload();
           }}
         />
       )}
       {link && (
-        <Dialog title={t.people.link} onClose={() => setLink(undefined)}>
+        <Dialog title={t.people.link} onClose={() => closeDialog('link')}>
           <div class="dialog-body">
             <SecretOnce
               name={t.people.linkName}
@@ -287,22 +289,22 @@ export function PersonPage({ id }: { id: string }) {
           </div>
         </Dialog>
       )}
-      {dialog === 'edit' && shown && (
+      {isDialogOpen('edit') && shown && (
         <PersonForm
           title={t.token.edit}
           person={shown}
-          onClose={close}
+          onClose={() => closeDialog('edit')}
           onSubmit={(request) => guard.save(request, editedOf(shown))}
         />
       )}
       {guard.conflict}
-      {dialog === 'remove' && shown && (
+      {isDialogOpen('remove') && shown && (
         <DestroyDialog
           title={t.people.remove}
           text={t.people.removeText}
           name={shown.name}
           submit={t.people.remove}
-          onClose={close}
+          onClose={() => closeDialog('remove')}
           onSubmit={async () => {
             await vaultFor('person:delete').people.delete(id);
             navigate(hrefOf('/people'));

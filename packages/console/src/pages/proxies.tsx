@@ -1,6 +1,7 @@
 /** Proxies: destinations, and trying a call against one. */
 import type { Proxy as ProxyDefinition } from '@strongroom/client';
 import { useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog } from '../core/dialogs.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -54,7 +55,6 @@ export function ProxiesPage() {
       creation={{
         permission: 'proxy:create',
         label: t.proxies.create,
-        kind: 'proxy',
         form: (close) => <NewProxy onClose={close} />,
       }}
     />
@@ -91,7 +91,6 @@ function NewProxy({ onClose }: { onClose: () => void }) {
 
 export function ProxyPage({ id }: { id: string }) {
   const proxy = useLoad<ProxyDefinition>(id, () => vaultFor('proxy:read').proxies.get(id));
-  const [isDeleting, setDeleting] = useState(false);
   const shown = proxy.data;
   return (
     <Page
@@ -105,7 +104,7 @@ export function ProxyPage({ id }: { id: string }) {
       of={proxy}
       actions={
         may('proxy:delete') && (
-          <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+          <Button tone="danger" icon="trash" onClick={() => openDialog('delete')}>
             {t.delete}
           </Button>
         )
@@ -132,12 +131,12 @@ export function ProxyPage({ id }: { id: string }) {
           </Section>
         </>
       )}
-      {isDeleting && shown && (
+      {isDialogOpen('delete') && shown && (
         <DestroyDialog
           title={t.proxies.deleteTitle}
           text={t.proxies.deleteText}
           name={shown.name}
-          onClose={() => setDeleting(false)}
+          onClose={() => closeDialog('delete')}
           onSubmit={async () => {
             await vaultFor('proxy:delete').proxies.delete(id);
             navigate(hrefOf('/proxies'));

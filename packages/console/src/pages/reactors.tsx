@@ -7,6 +7,7 @@ import {
   type ReactorVersion,
 } from '@strongroom/client';
 import { useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog } from '../core/dialogs.ts';
 import { useDraft } from '../core/drafts.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { nameOfApplication } from '../core/names.ts';
@@ -65,7 +66,6 @@ export function ReactorsPage() {
       creation={{
         permission: 'reactor:create',
         label: t.reactors.create,
-        kind: 'reactor',
         form: (close) => <NewReactor onClose={close} />,
       }}
     />
@@ -94,7 +94,6 @@ function NewReactor({ onClose }: { onClose: () => void }) {
 
 export function ReactorPage({ id }: { id: string }) {
   const reactor = useLoad<Reactor>(id, () => vaultFor('reactor:read').reactors.get(id));
-  const [isDeleting, setDeleting] = useState(false);
   const shown = reactor.data;
   return (
     <Page
@@ -111,19 +110,19 @@ export function ReactorPage({ id }: { id: string }) {
       of={reactor}
       actions={
         may('reactor:delete') && (
-          <Button tone="danger" icon="trash" onClick={() => setDeleting(true)}>
+          <Button tone="danger" icon="trash" onClick={() => openDialog('delete')}>
             {t.delete}
           </Button>
         )
       }
     >
       {shown && <Editor reactor={shown} onSaved={reactor.set} />}
-      {isDeleting && shown && (
+      {isDialogOpen('delete') && shown && (
         <DestroyDialog
           title={t.reactors.deleteTitle}
           text={t.reactors.deleteText}
           name={shown.name}
-          onClose={() => setDeleting(false)}
+          onClose={() => closeDialog('delete')}
           onSubmit={async () => {
             await vaultFor('reactor:delete').reactors.delete(id);
             navigate(hrefOf('/reactors'));

@@ -1,6 +1,7 @@
 /** One token: what is shown of it, revealing it for a while, its metadata and its history. */
 import type { LogEntry, Token } from '@strongroom/client';
 import { useEffect, useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog } from '../core/dialogs.ts';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
 import { may, state, vaultFor } from '../core/session.ts';
@@ -17,8 +18,6 @@ import { readPairs } from './new-token.tsx';
 const revealedSeconds = 30;
 const historyMax = 50;
 
-type OpenDialog = 'reveal' | 'metadata' | 'delete' | undefined;
-
 export function TokenPage({ id }: { id: string }) {
   const token = useLoad<Token>(id, () => vaultFor('token:read').tokens.get(id));
   const history = useLoad<readonly LogEntry[]>(`history ${id}`, async () =>
@@ -28,10 +27,8 @@ export function TokenPage({ id }: { id: string }) {
           .toArray(historyMax)
       : [],
   );
-  const [dialog, setDialog] = useState<OpenDialog>(undefined);
   const [revealed, setRevealed] = useState<unknown>(undefined);
   const hide = () => setRevealed(undefined);
-  const close = () => setDialog(undefined);
   const shown = token.data;
   return (
     <Page
@@ -45,7 +42,7 @@ export function TokenPage({ id }: { id: string }) {
       of={token}
       actions={
         may('token:delete') && (
-          <Button tone="danger" icon="trash" onClick={() => setDialog('delete')}>
+          <Button tone="danger" icon="trash" onClick={() => openDialog('delete')}>
             {t.delete}
           </Button>
         )
@@ -59,7 +56,7 @@ export function TokenPage({ id }: { id: string }) {
               lead={revealed === undefined ? t.token.masked : t.token.revealed}
               actions={
                 revealed === undefined ? (
-                  <Button icon="eye" onClick={() => setDialog('reveal')}>
+                  <Button icon="eye" onClick={() => openDialog('reveal')}>
                     {t.token.reveal}
                   </Button>
                 ) : (
@@ -97,7 +94,7 @@ export function TokenPage({ id }: { id: string }) {
               lead={t.token.metadataLead}
               actions={
                 may('token:update') && (
-                  <Button onClick={() => setDialog('metadata')}>{t.token.edit}</Button>
+                  <Button onClick={() => openDialog('metadata')}>{t.token.edit}</Button>
                 )
               }
             >
@@ -109,34 +106,34 @@ export function TokenPage({ id }: { id: string }) {
           </div>
         </div>
       )}
-      {dialog === 'reveal' && (
+      {isDialogOpen('reveal') && shown && (
         <RevealDialog
           id={id}
-          onClose={close}
+          onClose={() => closeDialog('reveal')}
           onRevealed={(data) => {
             setRevealed(data);
-            close();
+            closeDialog('reveal');
             history.reload();
           }}
         />
       )}
-      {dialog === 'metadata' && shown && (
+      {isDialogOpen('metadata') && shown && (
         <MetadataDialog
           token={shown}
-          onClose={close}
+          onClose={() => closeDialog('metadata')}
           onSaved={() => {
-            close();
+            closeDialog('metadata');
             token.reload();
             history.reload();
           }}
         />
       )}
-      {dialog === 'delete' && (
+      {isDialogOpen('delete') && shown && (
         <DestroyDialog
           title={t.token.deleteTitle}
           text={t.token.deleteText}
           name={id}
-          onClose={close}
+          onClose={() => closeDialog('delete')}
           onSubmit={async () => {
             await vaultFor('token:delete').tokens.delete(id);
             notify({ text: t.token.deleted });

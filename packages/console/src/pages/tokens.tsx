@@ -112,7 +112,6 @@ export function TokensPage() {
       creation={{
         permission: 'token:create',
         label: t.tokens.create,
-        kind: 'token',
         form: (close) => <NewToken onClose={close} onCreated={tokens.reload} />,
       }}
     />

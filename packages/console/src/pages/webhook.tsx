@@ -1,6 +1,7 @@
 /** One webhook: its deliveries with their attempts, sending again, a test event, and its secret. */
 import type { Delivery, Webhook, WebhookUpdate } from '@strongroom/client';
 import { useState } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog, useShownOnce } from '../core/dialogs.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { hrefOf, navigate, place, setFilter } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -43,8 +44,7 @@ export function WebhookPage({ id }: { id: string }) {
     },
     isNumbered: false,
   });
-  const [dialog, setDialog] = useState<'replay' | 'delete' | undefined>(undefined);
-  const [secret, setSecret] = useState<string | undefined>(undefined);
+  const [secret, showSecret] = useShownOnce<string>('secret');
   const isEmpty = !deliveries.isLoading && deliveries.items.length === 0;
   const { isBusy, error, run } = useAction();
   const shown = webhook.data;
@@ -109,13 +109,13 @@ export function WebhookPage({ id }: { id: string }) {
                     void run(async () => {
                       const { secret: made } =
                         await vaultFor('webhook:update').webhooks.rotateSecret(id);
-                      setSecret(made);
+                      showSecret(made);
                     })
                   }
                 >
                   {t.webhooks.rotate}
                 </Button>
-                <Button tone="danger" icon="trash" onClick={() => setDialog('delete')}>
+                <Button tone="danger" icon="trash" onClick={() => openDialog('delete')}>
                   {t.delete}
                 </Button>
               </>
@@ -151,7 +151,7 @@ export function WebhookPage({ id }: { id: string }) {
             />
             <Button icon="refresh" label={t.webhooks.refresh} onClick={deliveries.reload} />
             {may('webhook:update') && (
-              <Button onClick={() => setDialog('replay')}>{t.webhooks.replay}</Button>
+              <Button onClick={() => openDialog('replay')}>{t.webhooks.replay}</Button>
             )}
           </>
         }
@@ -209,22 +209,22 @@ export function WebhookPage({ id }: { id: string }) {
         )}
       </Section>
       {secret !== undefined && (
-        <Dialog title={t.webhooks.rotated} onClose={() => setSecret(undefined)}>
+        <Dialog title={t.webhooks.rotated} onClose={() => closeDialog('secret')}>
           <div class="dialog-body">
             <SecretOnce name={t.webhooks.secret} secret={secret} />
             <p class="hint">{t.webhooks.overlap}</p>
           </div>
         </Dialog>
       )}
-      {dialog === 'replay' && (
-        <Replay id={id} onClose={() => setDialog(undefined)} onDone={deliveries.reload} />
+      {isDialogOpen('replay') && (
+        <Replay id={id} onClose={() => closeDialog('replay')} onDone={deliveries.reload} />
       )}
-      {dialog === 'delete' && shown && (
+      {isDialogOpen('delete') && shown && (
         <DestroyDialog
           title={t.webhooks.deleteTitle}
           text={t.webhooks.deleteText}
           name={shown.name}
-          onClose={() => setDialog(undefined)}
+          onClose={() => closeDialog('delete')}
           onSubmit={async () => {
             await vaultFor('webhook:delete').webhooks.delete(id);
             navigate(hrefOf('/webhooks'));

@@ -46,7 +46,6 @@ export function WebhooksPage() {
       creation={{
         permission: 'webhook:create',
         label: t.webhooks.create,
-        kind: 'webhook',
         form: (close) => <NewWebhook onClose={close} />,
       }}
     />

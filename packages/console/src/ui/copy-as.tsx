@@ -1,5 +1,6 @@
 /** The same as the page does, for a terminal and for programs. */
-import { useState } from 'preact/hooks';
+import { closeDialog, openDialog, subjectOf } from '../core/dialogs.ts';
+import { setQuery } from '../core/router.ts';
 import { t } from '../texts.ts';
 import { Button, Code } from './basics.tsx';
 import { Dialog } from './dialog.tsx';
@@ -47,37 +48,37 @@ function samplesOf({ method = 'GET', path, body, typescript, cli }: RequestSampl
   };
 }
 
+const dialogName = 'copy';
 const forms = ['curl', 'typescript', 'cli'] as const;
 
 export function CopyAs({ sample }: { sample: RequestSample }) {
-  const [isOpen, setOpen] = useState(false);
-  const [chosen, setForm] = useState<(typeof forms)[number]>('curl');
-  const shown = isOpen ? samplesOf(sample) : undefined;
-  const form = shown?.[chosen] === undefined ? 'curl' : chosen;
+  const asked = subjectOf(dialogName);
+  const shown = asked === undefined ? undefined : samplesOf(sample);
+  const form = forms.find((one) => one === asked && shown?.[one] !== undefined) ?? 'curl';
   return (
     <>
-      <Button icon="code" onClick={() => setOpen(true)}>
+      <Button icon="code" onClick={() => openDialog(dialogName)}>
         {t.copyAs.button}
       </Button>
-      {isOpen && (
-        <Dialog title={t.copyAs.title} onClose={() => setOpen(false)} isWide>
+      {shown && (
+        <Dialog title={t.copyAs.title} onClose={() => closeDialog(dialogName)} isWide>
           <div class="dialog-body">
             <div class="tabs" role="tablist">
               {forms
-                .filter((one) => shown?.[one] !== undefined)
+                .filter((one) => shown[one] !== undefined)
                 .map((one) => (
                   <button
                     key={one}
                     type="button"
                     role="tab"
                     aria-selected={one === form}
-                    onClick={() => setForm(one)}
+                    onClick={() => setQuery({ of: one })}
                   >
                     {t.copyAs[one]}
                   </button>
                 ))}
             </div>
-            <Code text={shown?.[form] ?? ''} />
+            <Code text={shown[form] ?? ''} />
             <p class="hint">{t.copyAs.hint}</p>
           </div>
         </Dialog>

@@ -8,10 +8,12 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly isWide?: boolean;
+  /** A click beside it would lose what was typed. */
+  readonly isForm?: boolean;
   readonly children: ComponentChildren;
 }
 
-export function Dialog({ title, onClose, isWide, children }: DialogProps) {
+export function Dialog({ title, onClose, isWide, isForm, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -24,7 +26,7 @@ export function Dialog({ title, onClose, isWide, children }: DialogProps) {
       aria-labelledby={id}
       onClose={onClose}
       onPointerDown={(event) => {
-        if (event.target === dialog.current) onClose();
+        if (event.target === dialog.current && !isForm) onClose();
       }}
     >
       <div class="dialog">
@@ -50,7 +52,7 @@ export function FormDialog(props: FormDialogProps) {
   const { submit, tone = 'primary', isReady = true, onSubmit, onClose, children } = props;
   const { isBusy, error, run } = useAction();
   return (
-    <Dialog {...props}>
+    <Dialog {...props} isForm>
       <form
         onSubmit={(event) => {
           event.preventDefault();

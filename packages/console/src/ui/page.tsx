@@ -1,8 +1,8 @@
 /** Pages: what all of them begin with, and those that are a list of one kind of thing. */
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { closeDialog, isDialogOpen, openDialog } from '../core/dialogs.ts';
 import type { Loaded, Pages } from '../core/load.ts';
-import { place, setQuery } from '../core/router.ts';
 import { may } from '../core/session.ts';
 import { Button, Empty, ErrorNote } from './basics.tsx';
 import { CopyAs, type RequestSample } from './copy-as.tsx';
@@ -73,8 +73,6 @@ function Bones() {
 interface Creation {
   readonly permission: string;
   readonly label: string;
-  /** In the address, while the form is open. */
-  readonly kind: string;
   readonly form: (close: () => void) => ComponentChildren;
 }
 
@@ -102,7 +100,7 @@ interface ListPageProps<R> {
 export function ListPage<R>(props: ListPageProps<R>) {
   const { texts, sample, pages, creation, actions, filters, nothing, children, ...table } = props;
   const create = creation && may(creation.permission) && (
-    <Button tone="primary" icon="plus" onClick={() => setQuery({ new: creation.kind })}>
+    <Button tone="primary" icon="plus" onClick={() => openDialog('create')}>
       {creation.label}
     </Button>
   );
@@ -128,9 +126,7 @@ export function ListPage<R>(props: ListPageProps<R>) {
           <Table label={texts.title} rows={items} isLoading={isLoading} pages={pages} {...table} />
         )
       )}
-      {creation &&
-        place.value.query.get('new') === creation.kind &&
-        creation.form(() => setQuery({ new: undefined }))}
+      {creation && isDialogOpen('create') && creation.form(() => closeDialog('create'))}
       {children}
     </Page>
   );

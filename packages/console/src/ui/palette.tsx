@@ -1,6 +1,6 @@
 /** ⌘K: finds pages, and anything by its id or name. */
-import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { closeOver } from '../core/dialogs.ts';
 import { type PageEntry, pages } from '../core/pages.ts';
 import { hrefOf, navigate } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -15,97 +15,125 @@ interface Found {
   readonly icon: IconName;
 }
 
-export const isPaletteOpen = signal(false);
+interface NamedThing {
+  readonly id: string;
+  readonly name: string;
+}
 
 const pageEntries: readonly PageEntry[] = pages;
 const foundPerKind = 6;
-const waitMs = 120;
-
-type Finder = readonly [permission: string, find: (text: string) => Promise<readonly Found[]>];
-
-/** Whatever of it the person may read. A failure of one of them hides nothing of the others. */
-const finders: readonly Finder[] = [
-  [
-    'token:read',
-    async (text) => {
-      const { id } = await vaultFor('token:read').tokens.get(text);
-      return [{ name: id, kind: t.palette.token, href: tokenHref(id), icon: 'tokens' }];
-    },
-  ],
-  [
-    'application:read',
-    (text) =>
-      named('application:read', text, {
-        kind: t.palette.application,
-        path: '/applications',
-        icon: 'applications',
-        list: async (vault) => vault.applications.list({ size: 100 }).toArray(100),
-      }),
-  ],
-  [
-    'proxy:read',
-    (text) =>
-      named('proxy:read', text, {
-        kind: t.palette.proxy,
-        path: '/proxies',
-        icon: 'proxies',
-        list: async (vault) => vault.proxies.list({ size: 100 }).toArray(100),
-      }),
-  ],
-  [
-    'reactor:read',
-    (text) =>
-      named('reactor:read', text, {
-        kind: t.palette.reactor,
-        path: '/reactors',
-        icon: 'reactors',
-        list: async (vault) => vault.reactors.list({ size: 100 }).toArray(100),
-      }),
-  ],
-  [
-    'webhook:read',
-    (text) =>
-      named('webhook:read', text, {
-        kind: t.palette.webhook,
-        path: '/webhooks',
-        icon: 'webhooks',
-        list: async (vault) => vault.webhooks.list().toArray(100),
-      }),
-  ],
-  [
-    'person:read',
-    (text) =>
-      named('person:read', text, {
-        kind: t.palette.person,
-        path: '/people',
-        icon: 'people',
-        list: async (vault) => vault.people.list().toArray(100),
-      }),
-  ],
-];
+/** After the last key, so that a word is one search and not one for each letter. */
+const waitMs = 250;
+const isId = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 
 export const tokenHref = (id: string): string => hrefOf(`/tokens/${encodeURIComponent(id)}`);
 
-interface NamedList {
+/** Where the API looks for it: lists of what can be many take a name or an id, and send what they find. */
+interface Searched {
+  readonly permission: string;
   readonly kind: string;
   readonly path: string;
   readonly icon: IconName;
-  readonly list: (
-    vault: ReturnType<typeof vaultFor>,
-  ) => Promise<readonly { readonly id: string; readonly name: string }[]>;
+  readonly find: (text: string, whole: WholeLists) => Promise<readonly NamedThing[]>;
 }
 
-async function named(
-  permission: string,
+/** Lists that the vault keeps short and sends whole are read once, when the palette opens. */
+type WholeLists = Map<string, Promise<readonly NamedThing[]>>;
+
+const byNameOrId = (text: string) => ({
+  size: foundPerKind,
+  ...(isId(text) ? { id: [text] } : { name: `*${text}*` }),
+});
+
+async function among(
   text: string,
-  { kind, path, icon, list }: NamedList,
-): Promise<readonly Found[]> {
-  const all = await list(vaultFor(permission));
+  all: readonly NamedThing[] | Promise<readonly NamedThing[]>,
+): Promise<readonly NamedThing[]> {
   const wanted = text.toLowerCase();
-  return all
-    .filter(({ id, name }) => name.toLowerCase().includes(wanted) || id.startsWith(wanted))
-    .slice(0, foundPerKind)
-    .map(({ id, name }) => ({ name, kind, icon, href: hrefOf(`${path}/${id}`) }));
+  return (await all).filter(
+    ({ id, name }) => name.toLowerCase().includes(wanted) || id.startsWith(wanted),
+  );
+}
+
+function once(
+  lists: WholeLists,
+  name: string,
+  load: () => Promise<readonly NamedThing[]>,
+): Promise<readonly NamedThing[]> {
+  const loading = lists.get(name) ?? load();
+  lists.set(name, loading);
+  loading.catch(() => lists.delete(name));
+  return loading;
+}
+
+const searched: readonly Searched[] = [
+  {
+    permission: 'token:read',
+    kind: t.palette.token,
+    path: '/tokens',
+    icon: 'tokens',
+    find: async (text) => (await tokensOfId(text)).map(({ id }) => ({ id, name: id })),
+  },
+  {
+    permission: 'application:read',
+    kind: t.palette.application,
+    path: '/applications',
+    icon: 'applications',
+    find: (text) =>
+      vaultFor('application:read').applications.list(byNameOrId(text)).toArray(foundPerKind),
+  },
+  {
+    permission: 'proxy:read',
+    kind: t.palette.proxy,
+    path: '/proxies',
+    icon: 'proxies',
+    find: (text) => vaultFor('proxy:read').proxies.list(byNameOrId(text)).toArray(foundPerKind),
+  },
+  {
+    permission: 'reactor:read',
+    kind: t.palette.reactor,
+    path: '/reactors',
+    icon: 'reactors',
+    find: (text) => vaultFor('reactor:read').reactors.list(byNameOrId(text)).toArray(foundPerKind),
+  },
+  {
+    permission: 'webhook:read',
+    kind: t.palette.webhook,
+    path: '/webhooks',
+    icon: 'webhooks',
+    find: (text, whole) =>
+      among(
+        text,
+        once(whole, 'webhooks', () => vaultFor('webhook:read').webhooks.list().toArray(wholeMax)),
+      ),
+  },
+  {
+    permission: 'person:read',
+    kind: t.palette.person,
+    path: '/people',
+    icon: 'people',
+    find: (text, whole) =>
+      among(
+        text,
+        once(whole, 'people', () => vaultFor('person:read').people.list().toArray(wholeMax)),
+      ),
+  },
+];
+
+/** More people than a tenant can have, and more webhooks. */
+const wholeMax = 1000;
+
+/** What is typed may be part of a value: where the role may search, it is in no address. */
+function tokensOfId(text: string) {
+  if (!may('token:search')) {
+    return vaultFor('token:read')
+      .tokens.list({ id: [text], size: 1 })
+      .toArray(1);
+  }
+  const quoted = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+  return vaultFor('token:search')
+    .tokens.search({ query: `id:"${quoted}"`, size: 1 })
+    .toArray(1);
 }
 
 function pagesWith(text: string): readonly Found[] {
@@ -114,22 +142,42 @@ function pagesWith(text: string): readonly Found[] {
     .map(({ name, path, icon }) => ({ name, icon, kind: t.palette.page, href: hrefOf(path) }));
 }
 
+/** Also of what has no page: a key, a session, or what was deleted. */
+function entriesAbout(id: string): readonly Found[] {
+  if (!isId(id) || !may('log:read')) return [];
+  const kind = pageEntries.find(({ path }) => path === '/log')?.name ?? '';
+  const about = [
+    [t.palette.entriesAbout, { entity_id: id }],
+    [t.palette.entriesBy, { actor_id: id }],
+    [t.palette.entriesOfKey, { key_id: id }],
+  ] as const;
+  return about.map(([name, query]) => ({ name, kind, href: hrefOf('/log', query), icon: 'log' }));
+}
+
 export function Palette() {
   const [text, setText] = useState('');
   const [found, setFound] = useState<readonly Found[]>([]);
   const [at, setAt] = useState(0);
   const [isLooking, setLooking] = useState(false);
+  const whole = useRef<WholeLists>(new Map());
+  const typed = text.trim();
   useEffect(() => {
     setFound([]);
     setLooking(false);
-    if (text.trim().length < 2) return undefined;
+    if (typed.length < 2) return undefined;
     let isCurrent = true;
     setLooking(true);
     const timer = setTimeout(() => {
-      const looks = finders
-        .filter(([permission]) => may(permission))
-        .map(async ([, find]) => {
-          const more = await find(text.trim());
+      // A failure of one of them hides nothing of the others.
+      const looks = searched
+        .filter(({ permission }) => may(permission))
+        .map(async ({ kind, path, icon, find }) => {
+          const more = (await find(typed, whole.current))
+            .slice(0, foundPerKind)
+            .map(({ id, name }) => ({
+              ...{ name, kind, icon },
+              href: hrefOf(`${path}/${encodeURIComponent(id)}`),
+            }));
           if (isCurrent) setFound((known) => [...known, ...more]);
         });
       void Promise.allSettled(looks).then(() => isCurrent && setLooking(false));
@@ -138,19 +186,14 @@ export function Palette() {
       isCurrent = false;
       clearTimeout(timer);
     };
-  }, [text]);
-  const all = [...pagesWith(text.trim()), ...found];
+  }, [typed]);
+  const all = [...pagesWith(typed), ...found, ...entriesAbout(typed)];
   const chosen = Math.min(at, Math.max(all.length - 1, 0));
-  const close = () => {
-    isPaletteOpen.value = false;
-  };
   const open = (one: Found | undefined) => {
-    if (!one) return;
-    close();
-    navigate(one.href);
+    if (one) navigate(one.href);
   };
   return (
-    <Dialog title={t.palette.title} onClose={close}>
+    <Dialog title={t.palette.title} onClose={() => closeOver('find')}>
       <div class="palette">
         <input
           type="text"

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { closeOver, isOverOpen, openOver } from '../core/dialogs.ts';
 import { type PageEntry, pages } from '../core/pages.ts';
 import { hrefOf, navigate, place } from '../core/router.ts';
 import { may, refresh, type Session, signOut, state } from '../core/session.ts';
@@ -10,10 +11,9 @@ import { t } from '../texts.ts';
 import { Badge, Button } from './basics.tsx';
 import { Dialog } from './dialog.tsx';
 import { Icon, Logo } from './icons.tsx';
-import { isPaletteOpen, Palette } from './palette.tsx';
+import { Palette } from './palette.tsx';
 
 const isMenuOpen = signal(false);
-const areShortcutsShown = signal(false);
 const pageEntries: readonly PageEntry[] = pages;
 
 /** The second key after `g`. */
@@ -63,13 +63,7 @@ export function Shell({ session, children }: { session: Session; children: Compo
             </Badge>
           </div>
         </div>
-        <button
-          type="button"
-          class="find"
-          onClick={() => {
-            isPaletteOpen.value = true;
-          }}
-        >
+        <button type="button" class="find" onClick={() => openOver('find')}>
           <Icon name="search" />
           <span>{t.find}</span>
           <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
@@ -100,8 +94,8 @@ export function Shell({ session, children }: { session: Session; children: Compo
         {state.value.kind === 'unreachable' && <Lost />}
         {children}
       </main>
-      {isPaletteOpen.value && <Palette />}
-      {areShortcutsShown.value && <Shortcuts />}
+      {isOverOpen('find') && <Palette />}
+      {isOverOpen('shortcuts') && <Shortcuts />}
     </div>
   );
 }
@@ -136,14 +130,14 @@ function useShortcuts(): void {
     const listen = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
-        isPaletteOpen.value = true;
+        openOver('find');
         return;
       }
       if (isTyping(event) || event.metaKey || event.ctrlKey || event.altKey) return;
       const jump = isJumping ? jumps[event.key] : undefined;
       isJumping = event.key === 'g';
       if (jump !== undefined) navigate(hrefOf(jump));
-      else if (event.key === '?') areShortcutsShown.value = true;
+      else if (event.key === '?') openOver('shortcuts');
       else if (event.key === 'n' || event.key === 'p') {
         const keys = `main button[aria-keyshortcuts="${event.key}"]`;
         document.querySelector<HTMLButtonElement>(keys)?.click();
@@ -159,11 +153,8 @@ function useShortcuts(): void {
 }
 
 function Shortcuts() {
-  const close = () => {
-    areShortcutsShown.value = false;
-  };
   return (
-    <Dialog title={t.shortcuts.title} onClose={close}>
+    <Dialog title={t.shortcuts.title} onClose={() => closeOver('shortcuts')}>
       <dl class="shortcuts">
         {t.shortcuts.rows.map(([keys, meaning]) => (
           <div key={keys}>

@@ -609,6 +609,7 @@ class SyncApplications(SyncResource):
         self,
         *,
         id: Sequence[str] | str | Unset = UNSET,
+        name: str | Unset = UNSET,
         type: Sequence[Literal["public", "private", "management"]] | str | Unset = UNSET,
         page: int | Unset = UNSET,
         size: int | Unset = UNSET,
@@ -620,13 +621,14 @@ class SyncApplications(SyncResource):
         """List applications, newest first.
 
             id: Only these; repeat it for several.
+            name: Only of this name; `*` stands for any text.
             type: Only of this type.
             page: The number of the page, from 1.
             size: How many items a page has at most: 20 unless given, and at most 100.
             start: The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.
 """
         _params: dict[str, str] = {}
-        _query: dict[str, Any] = {"id": id, "type": type, "page": page, "size": size, "start": start}
+        _query: dict[str, Any] = {"id": id, "name": name, "type": type, "page": page, "size": size, "start": start}
 
         def read_page(start: str | None) -> Any:
             if start is not None:
@@ -876,6 +878,7 @@ class AsyncApplications(AsyncResource):
         self,
         *,
         id: Sequence[str] | str | Unset = UNSET,
+        name: str | Unset = UNSET,
         type: Sequence[Literal["public", "private", "management"]] | str | Unset = UNSET,
         page: int | Unset = UNSET,
         size: int | Unset = UNSET,
@@ -887,13 +890,14 @@ class AsyncApplications(AsyncResource):
         """List applications, newest first.
 
             id: Only these; repeat it for several.
+            name: Only of this name; `*` stands for any text.
             type: Only of this type.
             page: The number of the page, from 1.
             size: How many items a page has at most: 20 unless given, and at most 100.
             start: The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.
 """
         _params: dict[str, str] = {}
-        _query: dict[str, Any] = {"id": id, "type": type, "page": page, "size": size, "start": start}
+        _query: dict[str, Any] = {"id": id, "name": name, "type": type, "page": page, "size": size, "start": start}
 
         async def read_page(start: str | None) -> Any:
             if start is not None:
