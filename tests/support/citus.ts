@@ -1,15 +1,16 @@
 /**
  * `npm run test:citus`: tests on a Citus cluster, of the PostgreSQL with that extension which `TEST_CITUS_BIN` or
  * `pg_config` on the path leads to. Without arguments the part that continuous integration runs; `all` is everything
- * that has to do with a database; other arguments are the beginnings of paths.
+ * that has to do with a database, and what fails there runs again alone; other arguments are the beginnings of paths.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { citusVariable, execute } from './citus-cluster.ts';
 import { startPostgres } from './postgres.ts';
 import { binariesVariable } from './postgres-installation.ts';
+import { againVariable } from './results.ts';
 
 /** The `bin` directory of a PostgreSQL that has the extension. */
 const variable = 'TEST_CITUS_BIN';
@@ -29,8 +30,8 @@ const part = [
   'tests/laws/many-tenants.test.ts',
   'tests/laws/nonces.test.ts',
 ];
-/** What lies below and beside these knows of no database. */
-const all = [
+/** What lies below and beside these knows of no database, and of these what imports none of `opening`. */
+const rooms = [
   'tests/store',
   'tests/access',
   'tests/audit',
@@ -47,6 +48,8 @@ const all = [
   'tests/tokens',
   'tests/webhooks',
 ];
+const opening = /support\/(?:engines|postgres|migrated|copy-places)\.ts'/;
+const root = join(import.meta.dirname, '..', '..');
 
 const [first, ...others] = process.argv.slice(2).filter((argument) => argument !== whereItLoads);
 const isFound = process.argv.includes(whereItLoads);
@@ -111,7 +114,15 @@ function pathFrom(program: string, flag: string): string | undefined {
 
 function chosen(): readonly string[] {
   if (first === undefined) return part;
-  return first === 'all' ? [...all, ...others] : [first, ...others];
+  return first === 'all' ? [...all(), ...others] : [first, ...others];
+}
+
+function all(): readonly string[] {
+  return globSync('tests/**/*.test.ts', { cwd: root }).filter(
+    (file) =>
+      rooms.some((room) => file.startsWith(room)) &&
+      opening.test(readFileSync(join(root, file), 'utf8')),
+  );
 }
 
 async function runTests(directory: string): Promise<number> {
@@ -121,6 +132,7 @@ async function runTests(directory: string): Promise<number> {
     [binariesVariable]: directory,
     [citusVariable]: 'on',
     TEST_ENGINE: 'postgres',
+    ...(first === 'all' && { [againVariable]: 'on' }),
   };
   const child = spawn(process.execPath, [runner, ...chosen()], {
     env: { ...process.env, ...environment },

@@ -3,6 +3,9 @@ import { relative } from 'node:path';
 import type { EventData } from 'node:test';
 import type { TestEvent } from 'node:test/reporters';
 
+/** `on` where files that were named, as well, run again alone when they failed. */
+export const againVariable = 'TEST_AGAIN';
+
 /** The names, and the order, of the closing lines of `node:test`. */
 const counted = ['tests', 'suites', 'pass', 'fail', 'cancelled', 'skipped', 'todo'] as const;
 const closing = new RegExp(`^(?:${counted.join('|')}|duration_ms) [\\d.]+$`);

@@ -20,11 +20,18 @@ import { type Environment, environmentOf, programVariable, spawnVault } from './
 import { pythonVariable } from './python.ts';
 import { pythonEnvironment } from './python-environment.ts';
 import { drawVariable } from './random.ts';
-import { failedFiles, finalOf, linesOf, type RunResult, summaryOf } from './results.ts';
+import {
+  againVariable,
+  failedFiles,
+  finalOf,
+  linesOf,
+  type RunResult,
+  summaryOf,
+} from './results.ts';
 import { collectTimes } from './times.ts';
 
 /** Of two cores a file uses half of one: the rest of the time it waits for a disk, a child process or a clock. */
-const filesAtOnce = 4;
+const filesAtOnce = Number(process.env['TEST_AT_ONCE'] ?? 4);
 /** Of a test: several times what the longest takes where much else runs. A test that hangs fails by it. */
 const testMsMax = 5 * 60_000;
 /** Without a line of output: a file that does not end is ended by it, and named. */
@@ -155,7 +162,8 @@ const runs = [
 const ended = await Promise.all(
   runs.map(async (run): Promise<Ended> => ({ run, first: await runTests(run) })),
 );
-if (isWhole && canRunAgain(ended)) await runFailedAgain(ended);
+const isAgain = isWhole || process.env[againVariable] === 'on';
+if (isAgain && canRunAgain(ended)) await runFailedAgain(ended);
 const results = ended.flatMap(finalOf);
 for (const line of ended.flatMap(linesOf)) print(line);
 for (const line of summaryOf(results, performance.now())) print(line);
