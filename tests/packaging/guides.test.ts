@@ -1,10 +1,12 @@
 /** The commands of the guides do what the guides say, as they are printed. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { type CodeBlock, codeBlocksOf } from '../support/code-blocks.ts';
 import { engineOf } from '../support/engines.ts';
+import { program as openBao, rootToken, startOpenBao, withoutOpenBao } from '../support/openbao.ts';
 import { compileCache, environmentOf, main, withCode } from '../support/process.ts';
 import { runProgram } from '../support/programs.ts';
 import { startCalled } from '../support/proxy-calls.ts';
@@ -20,11 +22,20 @@ interface Guide {
   readonly given?: string;
   /** What a reader writes in place of `NAME=…`. */
   readonly values?: Readonly<Record<string, string>>;
+  /** No server runs: the commands do what it would do. */
+  readonly isStopped?: true;
 }
 
 const acme = 'strongroom tenant create --name acme';
 const checkpoint = 'curl "$URL/logs/checkpoint" -H "SVC-API-KEY: $MANAGEMENT" > checkpoints.ndjson';
-const logKey = `${checkpoint}\njq -r .public_key_pem checkpoints.ndjson > log-key.pem`;
+/** What only root may do, or a machine with systemd: commands run as this user, and no unit is started. */
+const machine = `systemctl() { :; }
+journalctl() { :; }
+useradd() { :; }
+npm() { :; }
+sudo() { while [[ $1 == -* ]]; do [[ $1 =~ ^(-u|--user)$ ]] && shift; shift; done; "$@"; }
+install() { command install $(printf '%s\\n' "$@" | sed -E '/^-[og]$/,+1d'); }`;
+const bao = withoutOpenBao ? undefined : await startOpenBao({ after });
 
 const guides: Readonly<Record<string, Guide>> = {
   'docs/access.md': {
@@ -34,11 +45,14 @@ const guides: Readonly<Record<string, Guide>> = {
     shown: ['"shown":"revealed"', 'Signature Verified Successfully', 'explains every row'],
   },
   'docs/backup.md': {
-    given: `${checkpoint}
+    given: `${machine}
+${checkpoint}
+cp "$STRONGROOM_DATA_DIR/root.key" etc/root.key
+export STRONGROOM_ROOT_KEY_FILE=$PWD/etc/root.key
 strongroom logs export --out log.ndjson
 jq -c 'select(.kind == "entry")' log.ndjson > collected.ndjson
 tail -n 1 collected.ndjson | jq -c '.hash = "none" | .operation = "delete" | .result = "success"' >> collected.ndjson`,
-    shown: ['complete and can be restored', '"delete","log_checkpoint"'],
+    shown: ['complete and can be restored', 'is restored', '"delete","log_checkpoint"'],
   },
   'docs/bank-verification.md': { shown: ['{"status":"enabled"}', '"brand":"visa"'] },
   'docs/bulk.md': { shown: ['"line":3,"status":201', '"data.number"', '{"exported":'] },
@@ -60,8 +74,7 @@ strongroom login "$URL" --key-file key.txt`,
     shown: ['/console#'],
   },
   'docs/erasure.md': {
-    given: `${logKey}
-ID=my-first-card
+    given: `ID=my-first-card
 curl -X DELETE "$URL/tokens/$ID" -H "SVC-API-KEY: $KEY"`,
     shown: ['my-first-card'],
   },
@@ -87,9 +100,25 @@ cp alias.csv cards.csv`,
     },
     shown: ['shown only once', '127.0.0.1'],
   },
-  'docs/keys.md': { given: logKey, shown: ['explains every row'] },
-  'docs/operate.md': { shown: [] },
+  'docs/keys.md': {
+    isStopped: true,
+    shown: ['Destroyed version 1 of the data key', 'explains every row'],
+  },
+  'docs/operate.md': {
+    isStopped: true,
+    given: `${machine}\nrm -r "$STRONGROOM_DATA_DIR"/*`,
+    shown: ['every variable is known and valid'],
+  },
   'docs/proxies.md': { given: acme, shown: ['{"paid":true}', 'partner.example.com'] },
+  'docs/root-key.md': {
+    isStopped: true,
+    given: bao
+      ? `export BAO_ADDR=${bao.address} BAO_TOKEN=${rootToken}
+bao() { command '${openBao}' "$@"; }
+bao secrets disable transit`
+      : '',
+    shown: bao ? ['Uploaded policy: strongroom'] : [],
+  },
   'docs/reactors.md': { shown: ['"raw":{"last4":"4242","merchant":"Acme"}'] },
   'docs/time-and-limits.md': { given: acme, shown: [] },
   'docs/webhooks.md': { shown: ['"secret":"whsec_'] },
@@ -104,17 +133,15 @@ const followed: Readonly<Record<string, string>> = {
 
 /** Commands that need what a test has not, and what tests them in another form. */
 const others: readonly { readonly command: RegExp; readonly reason: string }[] = [
-  { command: /\b(?:systemctl|sudo)\b/, reason: 'systemd: tests/packaging/deploy.test.ts' },
-  { command: /^docker /m, reason: 'Docker: tests/packaging/image.test.ts' },
+  { command: /^docker /m, reason: 'Docker: tests/packaging/image.test.ts, deploy.test.ts' },
   { command: /^(?:kubectl|helm) /m, reason: 'a cluster: tests/packaging/kubeconform.test.ts' },
   { command: /^\s*openssl pkeyutl .*release\.pub/m, reason: 'tests/packaging/release.test.ts' },
-  { command: /^bao /m, reason: 'OpenBao: tests/keys/root/vault-transit.test.ts' },
-  { command: /\bkeys (?:rotate|destroy)\b/, reason: 'tests/cli/keys.test.ts' },
-  { command: /strongroom unseal/, reason: 'tests/keys/root/shamir.test.ts' },
+  ...(bao ? [] : [{ command: /^bao /m, reason: 'OpenBao, which is not here' }]),
+  { command: /--to shamir|strongroom unseal/, reason: 'people: tests/keys/root/shamir.test.ts' },
   { command: /strongroom database copy /, reason: 'tests/laws/database-copy.test.ts' },
   { command: /database distribute|npm run test:citus/, reason: 'Citus' },
   { command: /^STRONGROOM_DATABASE_URL=\S+$/m, reason: 'tests/faults/failover.test.ts' },
-  { command: /pg_(?:dump|restore) /, reason: "PostgreSQL's own tools" },
+  { command: /pg_(?:dump|restore) /, reason: "PostgreSQL's own tools, of its release" },
   { command: /strongroom login [^-]*$/, reason: 'asks at a terminal: tests/cli/resources.test.ts' },
   { command: /strongroom agent run/, reason: 'tests/cli/agent-run.test.ts' },
   { command: /HTTPS_PROXY/, reason: 'tests/http/egress-proxy.test.ts' },
@@ -131,14 +158,17 @@ const blocksOf = (path: string) =>
     ({ language }) => language === 'sh',
   );
 
+const programs = ['curl', 'jq', 'openssl'].filter((name) => spawnSync(name, ['--help']).error);
+const skip = programs.length > 0 && `not here: ${programs.join(', ')}`;
+
 const called = await startCalled({ after });
 called.destination.behave(async ({ response, received }) => {
   await received;
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"paid":true}');
 });
 
-for (const [path, { shown, given = '', values = {} }] of Object.entries(guides)) {
-  test(path, async (t) => {
+for (const [path, { shown, given = '', values = {}, isStopped }] of Object.entries(guides)) {
+  test(path, { skip }, async (t) => {
     // Of its own: what a guide proves about the log holds for all tenants of a vault.
     const vault = await startVault(t, engineOf('sqlite'), { environment: called.environment });
     const permissions = ['token:use', 'proxy:invoke', 'reactor:invoke'];
@@ -150,18 +180,27 @@ for (const [path, { shown, given = '', values = {} }] of Object.entries(guides))
     // Somebody has seen the card.
     await vault.send('GET', '/tokens/my-first-card', { key: KEY });
     const directory = temporaryDirectory(t);
+    const { body } = await vault.send('GET', '/logs/checkpoint', { key: managementKey });
+    writeFileSync(join(directory, 'log-key.pem'), body.public_key_pem);
+    if (isStopped) await vault.stop();
     const text = readFileSync(join(root, path), 'utf8');
     for (const [, name = '', indent = '', code = ''] of text.matchAll(
       /\b[Ss]ave this(?: \w+)? as `([\w.-]+)`[^`]*?\n\n( *)```\w+\n(.*?)^\2```/gms,
     )) {
       writeFileSync(join(directory, name), code.replaceAll(`\n${indent}`, '\n'));
     }
+    const places: Readonly<Record<string, string>> = {
+      '/etc/strongroom': join(directory, 'etc'),
+      '/etc/systemd/system': join(directory, 'units'),
+      '/opt/strongroom': directory,
+      '/var/backups/strongroom': join(directory, 'backups'),
+      '/var/lib/strongroom': vault.place.dataDir,
+    };
     const steps = blocksOf(path).filter((block) => !otherOf(block));
     const script = [
       'set -eEuo pipefail',
       `trap 'echo "failed: $BASH_COMMAND" >&2' ERR`,
       'curl() { command curl --silent --show-error --fail-with-body "$@"; }',
-      `strongroom() { '${process.execPath}' '${main}' "$@"; }`,
       'npx() { "$@"; }',
       ...Object.entries({ URL: vault.url, ...keys }).map(([name, value]) => `${name}='${value}'`),
       given,
@@ -170,18 +209,26 @@ for (const [path, { shown, given = '', values = {} }] of Object.entries(guides))
       .join('\n')
       .replaceAll(/http:\/\/127\.0\.0\.1:8080|https:\/\/vault\.example\.com/g, vault.url)
       .replaceAll('https://psp.example.com/v1', called.url)
-      .replaceAll('/var/backups/strongroom', join(directory, 'backups'))
+      .replaceAll(new RegExp(Object.keys(places).join('|'), 'g'), (place) => places[place] ?? '')
       .replaceAll(/(?<=^| )(\w+)=(?:key_test_\w+)?…/gm, (_, name: string) => {
         return `${name}=${values[name] ?? keys[name as keyof typeof keys]}`;
       });
+    // Nothing of this machine is changed.
+    const others = script.replaceAll(directory, '~').replaceAll(vault.place.dataDir, '~');
+    assert.ok(!/(?<=[\s=:])\/(?:etc|opt|var)\//.test(others), others);
     writeFileSync(join(directory, 'steps.sh'), script);
+    for (const name of ['bin', 'deploy', 'node_modules']) {
+      symlinkSync(join(root, name), join(directory, name));
+    }
+    for (const name of ['path', 'etc', 'units']) mkdirSync(join(directory, name));
+    const command = `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`;
+    writeFileSync(join(directory, 'path', 'strongroom'), command, { mode: 0o700 });
     const ran = await runProgram(['bash', '-c', `cd ${directory} && bash steps.sh`], {
       ...compileCache,
       ...environmentOf(vault.place, withCode),
       HOME: directory,
+      PATH: `${join(directory, 'path')}:${process.env['PATH']}`,
     });
-    // Not every machine has curl and jq.
-    if (ran.code === 127) return;
     assert.equal(ran.code, 0, ran.stderr + ran.stdout);
     for (const text of shown) assert.ok(ran.stdout.includes(text), `${text} in ${ran.stdout}`);
   });

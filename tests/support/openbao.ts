@@ -10,7 +10,7 @@ import { freePort, type Lender } from './temporary.ts';
 /** The path of its program; `bao` on the path unless given. */
 const variable = 'TEST_OPENBAO_BIN';
 
-const program = process.env[variable] ?? 'bao';
+export const program = process.env[variable] ?? 'bao';
 
 /** A reason to skip tests where there is no OpenBao; false where there is one. */
 export const withoutOpenBao =
