@@ -106,6 +106,42 @@ onBothEngines('editors of the console', (engine) => {
     assert.equal(await descriptionOf(tenant), 'mine');
   });
 
+  test('egress policies are tried before they are saved, and change nothing else', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    const policies = [{ host: 'api.example.com', methods: ['POST'] }];
+    await tenant.application(support);
+    const before = await storedRules(tenant);
+    await openPage(page, 'Applications');
+    await page.getByRole('link', { name: support.name }).click();
+    await page.getByText('cannot use the forward proxy').waitFor();
+    await button(page, 'Edit policies').click();
+    const dialog = page.getByRole('dialog', { name: 'Egress policies' });
+    const text = dialog.getByLabel('Policies', { exact: true });
+    await text.fill('[{');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('must be a JSON list').waitFor();
+    await text.fill(JSON.stringify(policies));
+    await dialog.getByLabel('Address', { exact: true }).fill('https://api.example.com/v1/charges');
+    await dialog.getByRole('button', { name: 'Explain' }).click();
+    const explained = page.getByTestId('egress-explained');
+    await explained.getByText('refused', { exact: true }).waitFor();
+    await explained.getByText('sent', { exact: true }).waitFor();
+    assert.deepEqual(await violationsOn(page), []);
+    await page.goBack();
+    await page.getByText('not saved them yet').waitFor();
+    await changeMeanwhile(tenant, 'theirs');
+    await page.goForward();
+    assert.equal(await text.inputValue(), JSON.stringify(policies));
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    await page.getByRole('cell', { name: 'api.example.com' }).waitFor();
+    const { egress, rules, permissions } = await storedRules(tenant);
+    assert.deepEqual(egress, policies);
+    assert.equal(rules[0].description, 'theirs', 'the rules are as they were saved meanwhile');
+    assert.deepEqual(permissions, before.permissions);
+    assert.deepEqual(complaints, []);
+  });
+
   test('what was typed is there when the person comes back from another page', async () => {
     const { tenant, page, complaints } = await newDesk();
     await tenant.application(support);

@@ -197,6 +197,7 @@ onBothEngines('the console', (engine) => {
     await button(page, 'Send test event').click();
     const again = page.getByRole('button', { name: /^Send again/ }).first();
     await again.waitFor();
+    await page.getByText('will be retried').waitFor();
     const before = destination.requests.length;
     destination.behave(answer(200, ['Content-Type', 'text/html'], hostile));
     await again.click();

@@ -377,6 +377,43 @@ export const t = {
       void: 'covers nothing',
     },
   },
+  egress: {
+    title: 'Egress policies',
+    lead:
+      'Where programs with a key of this application may send requests through the vault, and ' +
+      'which values in them. The first policy that matches a request decides.',
+    unsaved: 'You have changed the policies, and not saved them yet.',
+    none: 'No policies. Programs with a key of this application cannot use the forward proxy.',
+    edit: 'Edit policies',
+    policies: 'Policies',
+    hint: 'A JSON list, in the form that the API has.',
+    sample:
+      '[{"host": "api.example.com", "methods": ["POST"], "paths": ["/v1/charges"], ' +
+      '"containers": ["/pci/"], "places": ["json:card.number"], "values": {"per_day": 20}}]',
+    notJson: 'The policies must be a JSON list.',
+    host: 'Host',
+    plain: 'without TLS',
+    tunnel: 'not opened',
+    requests: 'Requests',
+    anyMethod: 'all',
+    values: 'Values',
+    noValues: 'none',
+    in: 'in',
+    limits: 'Limits',
+    calls: 'requests',
+    valueCount: 'values',
+    perHour: 'an hour',
+    perDay: 'a day',
+    approvals: { first: 'a person approves the first', always: 'a person approves each' },
+    explain: 'Explain a request',
+    explainHint: 'What would happen to it now, and after your change. Nothing is sent.',
+    url: 'Address',
+    token: 'Token id (optional)',
+    place: 'Place of the value (optional)',
+    outcomes: { sent: 'sent', tunnelled: 'passed on', refused: 'refused' },
+    valueSent: 'with the value',
+    valueNotSent: 'without the value',
+  },
   yes: 'yes',
   no: 'no',
   log: {
@@ -397,6 +434,7 @@ export const t = {
     trace: 'Trace id',
     entry: 'Log entry',
     noEntry: 'The log has no such entry, or no longer.',
+    wholeTenant: 'the tenant',
     sameEntity: 'All about this',
     sameActor: 'All by this actor',
     personAs: (person: string, application: string) => `${person} as ${application}`,
@@ -472,7 +510,12 @@ export const t = {
     deliveriesLead:
       'Newest first, with their attempts. A failed one is sent again later by itself.',
     noDeliveries: 'Nothing was sent yet. Send a test event to see how your server responds.',
-    noneInState: (state: string) => `No delivery is ${state}.`,
+    noneInState: (state: string) =>
+      state === 'failed'
+        ? 'No delivery has failed for good. What is tried again is waiting.'
+        : `No delivery is ${state}.`,
+    retrying: 'will be retried',
+    dueAt: 'next attempt',
     anyState: 'Any state',
     event: 'Event',
     attempts: 'Attempts',

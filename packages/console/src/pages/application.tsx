@@ -14,6 +14,7 @@ import { SecretOnce } from '../ui/secret.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
 import { lastUse } from './applications.tsx';
+import { Egress } from './egress.tsx';
 import { Explain } from './explain.tsx';
 import { type Access, accessOf, RuleEditor } from './rules.tsx';
 
@@ -46,6 +47,7 @@ export function ApplicationPage({ id }: { id: string }) {
         <>
           <Keys application={shown} onChanged={application.reload} />
           <Rules application={shown} onSaved={application.set} />
+          <Egress application={shown} onSaved={application.set} />
         </>
       )}
       {isDialogOpen('delete') && shown && (

@@ -158,7 +158,8 @@ const pathsOf: Readonly<Record<string, string>> = {
 function About({ entry: { entity_type, entity_id } }: { entry: LogEntry }) {
   // An entry about a list names the tenant.
   const isOne = entity_id !== '*' && entity_id !== session.value?.tenant.id;
-  const path = isOne ? pathsOf[entity_type] : undefined;
+  if (!isOne) return <span class="muted">{t.log.wholeTenant}</span>;
+  const path = pathsOf[entity_type];
   const shown = entity_type === 'token' ? entity_id : shortId(entity_id);
   if (path === undefined) return <code>{shown}</code>;
   return <a href={hrefOf(`${path}/${encodeURIComponent(entity_id)}`)}>{shown}</a>;
@@ -227,7 +228,8 @@ function EntryFacts({ entry }: { entry: LogEntry }) {
           [t.log.filters.entity_type, entity_type],
           [t.log.filters.entity_id, <Id key="entity" id={entity_id} />],
           [t.log.filters.operation, entry.operation],
-          [t.log.filters.result, <Mark key="mark" entry={entry} />],
+          [t.log.filters.result, entry.result],
+          [t.log.filters.shown, entry.shown && <Mark key="mark" entry={entry} />],
           [t.log.through, entry.through],
           [t.log.filters.container, entry.container],
           [t.log.filters.address, entry.address],

@@ -1,8 +1,8 @@
 /** One webhook: its deliveries with their attempts, sending again, a test event, and its secret. */
 import type { Delivery, Webhook, WebhookUpdate } from '@strongroom/client';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { closeDialog, isDialogOpen, openDialog, useShownOnce } from '../core/dialogs.ts';
-import { useLoad, usePages } from '../core/load.ts';
+import { type Pages, useLoad, usePages } from '../core/load.ts';
 import { hrefOf, navigate, place, setFilter } from '../core/router.ts';
 import { may, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
@@ -45,6 +45,7 @@ export function WebhookPage({ id }: { id: string }) {
     isNumbered: false,
   });
   const [secret, showSecret] = useShownOnce<string>('secret');
+  const looks = useFollowing(deliveries);
   const isEmpty = !deliveries.isLoading && deliveries.items.length === 0;
   const { isBusy, error, run } = useAction();
   const shown = webhook.data;
@@ -52,6 +53,7 @@ export function WebhookPage({ id }: { id: string }) {
     void run(async () => {
       await work();
       notify({ text: done });
+      looks.current = 0;
       deliveries.reload();
     });
   const setStatus = async (status: 'enabled' | 'disabled') => {
@@ -168,7 +170,7 @@ export function WebhookPage({ id }: { id: string }) {
               { head: t.webhooks.event, cell: ({ type }) => <code>{type}</code> },
               {
                 head: t.webhooks.status,
-                cell: (one) => <Badge tone={tones[one.state]}>{one.state}</Badge>,
+                cell: (one) => <State delivery={one} />,
               },
               {
                 head: t.webhooks.attempts,
@@ -232,6 +234,39 @@ export function WebhookPage({ id }: { id: string }) {
         />
       )}
     </Page>
+  );
+}
+
+/** The first attempt follows within seconds: what came of it is shown without a click. */
+const lookMs = 2_000;
+const looksMax = 10;
+
+/** @returns how often it has looked in vain. */
+function useFollowing({ items, reload }: Pick<Pages<Delivery>, 'items' | 'reload'>) {
+  const looks = useRef(0);
+  const isUnderWay = items.some((one) => one.state === 'waiting' && one.attempts.length === 0);
+  useEffect(() => {
+    if (!isUnderWay || looks.current >= looksMax) return undefined;
+    const timer = setTimeout(() => {
+      looks.current += 1;
+      reload();
+    }, lookMs);
+    return () => clearTimeout(timer);
+  }, [items]);
+  return looks;
+}
+
+/** A delivery that has failed so far is not one that was not tried yet. */
+function State({ delivery: { state, attempts, due_at } }: { delivery: Delivery }) {
+  if (state !== 'waiting' || attempts.length === 0)
+    return <Badge tone={tones[state]}>{state}</Badge>;
+  return (
+    <>
+      <Badge tone="warn">{t.webhooks.retrying}</Badge>{' '}
+      <span class="muted">
+        {t.webhooks.dueAt} <Time at={due_at} />
+      </span>
+    </>
   );
 }
 
