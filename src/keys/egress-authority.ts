@@ -41,11 +41,7 @@ export async function egressAuthority(
   }: { readonly hosts: readonly string[]; readonly tenant: string; readonly now: Instant },
 ): Promise<EgressAuthority> {
   assert(hosts.length > 0, 'an authority without names is valid for all names');
-  // A megabyte of modules, which only vaults with programs behind them need.
-  await import('reflect-metadata');
-  const x509 = await import('@peculiar/x509');
-  const { AsnConvert } = await import('@peculiar/asn1-schema');
-  const asn = await import('@peculiar/asn1-x509');
+  const { asn, AsnConvert, x509 } = await import('./certificate-modules.ts');
   const name = `CN=Strongroom egress ${tenant}`;
   const keys = await keyPairOf(derivedKey(keyring));
   const permitted = constrainedTo(hosts).map(

@@ -1,0 +1,9 @@
+/**
+ * A megabyte of modules, which only vaults with programs behind them need. Each is imported by this file and not when
+ * it is needed: of modules in the older form a bundle then finds the names.
+ */
+import 'reflect-metadata';
+
+export { AsnConvert } from '@peculiar/asn1-schema';
+export * as asn from '@peculiar/asn1-x509';
+export * as x509 from '@peculiar/x509';
