@@ -61,7 +61,7 @@ test('the record of dependencies counts the packages of the lock file', () => {
   const words = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'];
   words.push('ten', 'eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen');
   words.push('eighteen', 'nineteen', 'twenty', 'twenty-one', 'twenty-two', 'twenty-three');
-  words.push('twenty-four', 'twenty-five');
+  words.push('twenty-four', 'twenty-five', 'twenty-six');
   const direct = words[Object.keys(dependencies).length];
   assert.match(record, new RegExp(`^${direct} packages, each with an exact version`, 'im'));
   const { all, MIT, ...others } = countPackages(packages);

@@ -29,6 +29,7 @@ const places: readonly Place[] = [
   { library: /^re2js$/, allowed: /^src\/proxies\/transforms\// },
   { library: /^quickjs-wasi$/, allowed: /^src\/reactors\/sandbox\/child\// },
   { library: /^jose$/, allowed: /^src\/keys\// },
+  { library: /^@modelcontextprotocol\/.*$/, allowed: /^src\/http\/mcp\// },
   { library: /^(?:@simplewebauthn\/.*|openid-client)$/, allowed: /^src\/access\/people\// },
   {
     library: /^node:crypto$/,

@@ -129,3 +129,33 @@ export function cardBrand(number: string): CardBrand | null {
 export function cardBin(number: string): string {
   return number.slice(0, number.length < 16 ? 6 : 8);
 }
+
+/** How many characters an IBAN of each country has (ISO 13616, registry of SWIFT). */
+const ibanLengths = new Map(
+  (
+    'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 ' +
+    'EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 ' +
+    'KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 ' +
+    'PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 ' +
+    'UA29 VA22 VG24 XK20 YE30'
+  )
+    .split(' ')
+    .map((row) => [row.slice(0, 2), Number(row.slice(2))]),
+);
+
+/** The length of the IBANs of a country, by its two letters. */
+export function ibanLength(country: string): number | undefined {
+  return ibanLengths.get(country);
+}
+
+/** True for an IBAN without spaces, in capital letters, of the length of its country, with valid check digits. */
+export function ibanValid(iban: string): boolean {
+  if (!/^[A-Z]{2}[0-9]{2}[A-Z0-9]+$/.test(iban) || iban.length !== ibanLength(iban.slice(0, 2))) {
+    return false;
+  }
+  // ISO 7064, MOD 97-10, over the letters as 10 to 35.
+  const digits = `${iban.slice(4)}${iban.slice(0, 4)}`.replace(/[A-Z]/g, (letter) =>
+    String(letter.charCodeAt(0) - 55),
+  );
+  return BigInt(digits) % 97n === 1n;
+}

@@ -232,6 +232,10 @@ export const commands: CommandTable = {
     title: 'start a program that uses values without seeing them',
     load: async () => (await import('./agent/run.ts')).agentRun,
   },
+  mcp: {
+    title: 'give an agent the tools of a running vault',
+    load: async () => (await import('./agent/mcp.ts')).mcp,
+  },
   demo: {
     title: 'show in a minute what a vault does',
     load: async () => (await import('./demo.ts')).demo,

@@ -26,6 +26,7 @@ import { createAdmission } from './limits/admission.ts';
 import type { OpenLimit } from './limits/open-limit.ts';
 import type { RouteLimits, RouteName } from './limits/rate-limit.ts';
 import type { Shares } from './limits/shares.ts';
+import { createMcp, type McpOptions, mcpPath } from './mcp/handle-mcp.ts';
 import { observingRequests } from './observe-requests.ts';
 import { createCors } from './protocol/cors.ts';
 import { createServiceHeaders } from './protocol/headers.ts';
@@ -83,6 +84,8 @@ export interface ServerOptions
   readonly tracing: Tracing;
   readonly activity: Pick<ActivityCounter, 'request'>;
   readonly console: ConsoleOptions | undefined;
+  /** The tools for agents; absent where there is no forward proxy. */
+  readonly mcp?: Pick<McpOptions, 'tools' | 'openForTool' | 'version'> | undefined;
   readonly shares: Shares;
 }
 
@@ -118,8 +121,19 @@ export function createServer(options: ServerOptions): HttpServer {
   }
   const consoleRoutes = options.console ? consoleRoutesOf(options.console, options) : [];
   for (const { methods, path, handle } of consoleRoutes) transport.route(methods, path, handle);
+  const mcpRoutes = options.mcp
+    ? [
+        {
+          methods: ['POST'] as const,
+          path: mcpPath,
+          handle: createMcp({ ...options, ...options.mcp, admission }),
+        },
+      ]
+    : [];
+  for (const { methods, path, handle } of mcpRoutes) transport.route(methods, path, handle);
   const known = [
     ...consoleRoutes,
+    ...mcpRoutes,
     ...routes.map((route) => ({ path: route.path, methods: methodsOf(route) })),
     ...openRoutes.map(({ path }) => ({ path, methods: ['GET', 'HEAD'] })),
   ];

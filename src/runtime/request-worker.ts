@@ -32,6 +32,7 @@ import { createIdempotency, type Idempotency } from '../http/idempotency/idempot
 import { createOpenLimit } from '../http/limits/open-limit.ts';
 import { createRateLimits, unknownRoutes } from '../http/limits/rate-limit.ts';
 import { createShares } from '../http/limits/shares.ts';
+import { mcpRoute } from '../http/mcp/handle-mcp.ts';
 import type { Route } from '../http/protocol/route.ts';
 import { calls } from '../http/proxy/methods.ts';
 import { createServer, type ServerOptions } from '../http/server.ts';
@@ -269,7 +270,6 @@ export async function createRequestWorker(
         }
       : undefined,
   };
-  const server = createServer(serverOptions);
   const egress =
     config.egressAddress &&
     createEgressServer({
@@ -277,6 +277,14 @@ export async function createRequestWorker(
       authenticate: keyGate.authenticate,
       openTunnel: createTunnels(outboundOptions),
     });
+  const server = createServer({
+    ...serverOptions,
+    mcp: egress && {
+      tools: async () => (await import('../api/agent-tools/tools.ts')).agentTools(sections),
+      openForTool: egress.openForTool,
+      version,
+    },
+  });
   return {
     sections,
     importShared: createImportShared({ ...tools, ...gate }),
@@ -358,7 +366,7 @@ function requireKnownRoutes(
   { rateLimits }: Pick<RequestWorkerConfig, 'rateLimits'>,
   routes: readonly Route[],
 ): void {
-  const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls]);
+  const unknown = unknownRoutes(rateLimits.rules, [...routes, ...calls, mcpRoute]);
   if (unknown.length === 0) return;
   throw wrongVariable(rateLimits.place, `names routes that do not exist: ${unknown.join(', ')}`);
 }

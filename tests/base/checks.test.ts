@@ -7,6 +7,7 @@ import {
   type CardBrand,
   cardBin,
   cardBrand,
+  ibanValid,
   luhnValid,
 } from '../../src/base/checks.ts';
 
@@ -145,5 +146,27 @@ suite('cardBin', () => {
     assert.equal(cardBin('378282246310005'), '378282');
     assert.equal(cardBin('4111111111111111'), '41111111');
     assert.equal(cardBin('4111141011111111116'), '41111410');
+  });
+});
+
+suite('ibanValid', () => {
+  const published = ['DE89370400440532013000', 'GB29NWBK60161331926819', 'NO9386011117947'];
+
+  test('accepts the examples of the registry, and rejects them with any digit changed', () => {
+    for (const iban of published) {
+      assert.equal(ibanValid(iban), true, iban);
+      for (let index = 2; index < iban.length; index += 1) {
+        if (!/[0-9]/.test(iban[index] ?? '')) continue;
+        const changed =
+          iban.slice(0, index) + ((Number(iban[index]) + 1) % 10) + iban.slice(index + 1);
+        assert.equal(ibanValid(changed), false, changed);
+      }
+    }
+  });
+
+  test('rejects countries without IBANs, and other lengths than a country has', () => {
+    assert.equal(ibanValid('US89370400440532013000'), false);
+    assert.equal(ibanValid('DE8937040044053201300'), false);
+    assert.equal(ibanValid('DE89 3704 0044 0532 0130 00'), false);
   });
 });

@@ -76,6 +76,7 @@ function wordsIn(directory: string, url: string): Readonly<Record<string, readon
     export: ['--url', url],
     'reactor run': [String(code)],
     'agent run': ['--', 'true'],
+    mcp: [],
     completion: ['bash'],
   };
 }

@@ -70,6 +70,7 @@ test('files that variables and options name are read', (t) => {
 test('every other block of JSON is one that the vault or a cloud writes', () => {
   const others = [
     'docs/access.md "decided_by"',
+    'docs/agents.md "mcpServers"',
     'docs/audit.md "heads"',
     'docs/audit.md "removed_at"',
     'docs/expressions.md "errors"',

@@ -29,6 +29,7 @@ import { createBeginResponse } from '../begin-response.ts';
 import { createAdmission } from '../limits/admission.ts';
 import type { Holder } from '../limits/rate-limit.ts';
 import type { Shares } from '../limits/shares.ts';
+import type { OpenForTool } from '../mcp/tool-request.ts';
 import { observingRequests } from '../observe-requests.ts';
 import { createCors } from '../protocol/cors.ts';
 import { createServiceHeaders } from '../protocol/headers.ts';
@@ -40,6 +41,7 @@ import type { ServerOptions } from '../server.ts';
 import { createTransport, type HttpServer } from '../transport.ts';
 import { createEgressLimits } from './egress-limits.ts';
 import { proxyKeyOf, requireSameHost, targetOf } from './egress-target.ts';
+import { innerConnection } from './inner-connection.ts';
 import { createLeafContexts } from './leaf-contexts.ts';
 
 export interface EgressServerOptions extends ServerOptions {
@@ -71,7 +73,11 @@ const idleMsMax = 10 * minute;
 /** Between looks at whether a tunnel may go on. */
 const standsMs = second / 2;
 
-export function createEgressServer(options: EgressServerOptions): HttpServer {
+export interface EgressServer extends HttpServer {
+  readonly openForTool: OpenForTool;
+}
+
+export function createEgressServer(options: EgressServerOptions): EgressServer {
   const { store, clock, headerPrefixes, authenticate, shares, log, openTunnel } = options;
   const headers = createServiceHeaders(headerPrefixes);
   const cors = createCors(headerPrefixes);
@@ -246,11 +252,24 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
     });
     secured.once('secure', () => {
       clearTimeout(timer);
-      opened.set(secured, connection);
-      // A server of TLS takes connections that are secured by another event.
-      server.emit(options.tls ? 'secureConnection' : 'connection', secured);
+      serve(secured, connection);
     });
   }
+
+  function serve(socket: Duplex, connection: OpenedConnection): void {
+    opened.set(socket, connection);
+    // A server of TLS takes connections that are secured by another event.
+    server.emit(options.tls ? 'secureConnection' : 'connection', socket);
+  }
+
+  const openForTool: OpenForTool = ({ key, address, authority, isPlain }) => {
+    const target = targetOf(authority, isPlain);
+    const { client, server: socket } = innerConnection(address);
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
+    serve(socket, { ...target, key });
+    return client;
+  };
 
   interface UnopenedConnection {
     readonly caller: Caller;
@@ -325,6 +344,7 @@ export function createEgressServer(options: EgressServerOptions): HttpServer {
   });
   return {
     ...transport,
+    openForTool,
     close: async () => {
       const closed = transport.close();
       for (const socket of sockets) socket.destroy();

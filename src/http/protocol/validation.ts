@@ -26,7 +26,7 @@ export function createValidation({
   query,
   body,
   ...route
-}: Route): (context: RequestContext) => void {
+}: Route): (context: Pick<RequestContext, 'params' | 'query' | 'body'>) => void {
   const validateParams = params && compileValidator(params, 'params');
   const validateQuery = query && compileValidator(query, 'querystring');
   const validateBody = body && !('stream' in route) && compileValidator(body, 'body');

@@ -1,0 +1,103 @@
+/** Finding what is sensitive in a text: nothing that is published as a test value is missed, and numbers pass. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { findSensitive } from '../../src/tokens/sensitive-text.ts';
+import { casesOf } from '../support/random.ts';
+
+const kindsIn = (text: string) => findSensitive(text).map(({ kind, value }) => [kind, value]);
+const joined = (...parts: readonly string[]) => parts.join('');
+
+suite('findSensitive', () => {
+  test('finds card numbers of every network, however their digits are grouped', () => {
+    for (const [text, value] of [
+      ['4242424242424242', '4242424242424242'],
+      ['card:4242 4242 4242 4242.', '4242424242424242'],
+      ['4242-4242-4242-4242 12/30', '4242424242424242'],
+      ['no 3782 822463 10005', '378282246310005'],
+      ['(5555 5555 5555 4444)', '5555555555554444'],
+      ['12 5555555555554444 99', '5555555555554444'],
+    ] as const) {
+      assert.deepEqual(kindsIn(text), [['card_number', value]], text);
+    }
+  });
+
+  test('finds IBANs, social security numbers, and keys of known forms', () => {
+    const signed = joined(
+      'eyJ',
+      'hbGciOiJIUzI1NiJ9',
+      '.',
+      'eyJ',
+      'zdWIiOiIxMjM0NTY3ODkwIn0',
+      '.',
+      'a'.repeat(43),
+    );
+    const keys = [
+      joined('sk', '_test_', '4eC39HqLyjWDarjtT1zdp7dc'),
+      joined('AKIA', 'IOSFODNN7EXAMPLE'),
+      joined('ghp', '_', 'a1'.repeat(18)),
+      joined('xoxb', '-1234567890-abcdefghij'),
+      signed,
+      joined('-----BEGIN ', 'PRIVATE KEY-----\nMIIB\n-----END ', 'PRIVATE KEY-----'),
+    ];
+    for (const key of keys) assert.deepEqual(kindsIn(`KEY="${key}"\n`), [['key', key]], key);
+    assert.deepEqual(kindsIn('to GB29 NWBK 6016 1331 9268 19, and'), [
+      ['iban', 'GB29NWBK60161331926819'],
+    ]);
+    assert.deepEqual(kindsIn('DE89370400440532013000 AND'), [['iban', 'DE89370400440532013000']]);
+    assert.deepEqual(kindsIn('SSN 219-09-9999'), [['social_security_number', '219-09-9999']]);
+    assert.deepEqual(kindsIn('SSN 219 09 9999'), [['social_security_number', '219-09-9999']]);
+  });
+
+  test('leaves other numbers and words as they are', () => {
+    for (const text of [
+      '4242424242424241',
+      'DE88370400440532013000',
+      '2026-11-29 16:45:00',
+      '000-12-3456 and 666-12-3456',
+      'order 123456789',
+      'f3a1c2e0-8b4d-4c6a-9e2f-0d1b2c3a4e5f',
+      'sk-short',
+      'x4242424242424242',
+    ]) {
+      assert.deepEqual(kindsIn(text), [], text);
+    }
+  });
+
+  test('finds each value among any text, at its place, and nothing twice', () => {
+    const value = fc.constantFrom(
+      '4242 4242 4242 4242',
+      'GB29 NWBK 6016 1331 9268 19',
+      '219-09-9999',
+    );
+    const words = fc.stringMatching(/^[a-z ,.\n]{0,30}$/);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(words, value), { maxLength: 8 }), (parts) => {
+        const text = parts.map(([before, one]) => `${before};${one};`).join('');
+        const found = findSensitive(text);
+        assert.deepEqual(
+          found.map(({ start, end }) => text.slice(start, end)),
+          parts.map(([, one]) => one),
+        );
+      }),
+      { numRuns: casesOf({ all: 300, drawn: 60 }) },
+    );
+  });
+
+  test('takes time that grows with the text, whatever the text is', () => {
+    for (const unit of [
+      '1 ',
+      '4-',
+      'DE12 ',
+      'sk-',
+      '-----BEGIN PRIVATE KEY-----\n',
+      'eyJa.',
+      '1',
+    ]) {
+      const text = unit.repeat(65_536 / unit.length);
+      const began = performance.now();
+      findSensitive(text);
+      assert.ok(performance.now() - began < 5_000, unit);
+    }
+  });
+});
