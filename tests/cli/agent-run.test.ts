@@ -1,12 +1,23 @@
 /** `strongroom agent run`: unchanged programs use values of the vault, and hold none. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { after, suite, test } from 'node:test';
+import { after, suite, type TestContext, test } from 'node:test';
 import type { Behavior } from '../support/destination.ts';
 import { engineOf } from '../support/engines.ts';
-import { type Environment, interruptCommand, runProcess } from '../support/process.ts';
+import { type Environment, interruptCommand, main, runProcess } from '../support/process.ts';
 import { headerOf, startCalled } from '../support/proxy-calls.ts';
 import { python } from '../support/python.ts';
 import { freePort, temporaryDirectory } from '../support/temporary.ts';
@@ -150,10 +161,10 @@ suite('agent run', () => {
     });
     assert.equal(code, 0, stderr);
     const env = JSON.parse(stdout);
-    const proxy = `http://agent:${key}@${environment['STRONGROOM_EGRESS_ADDRESS']}`;
     for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']) {
-      assert.equal(env[name], proxy);
+      assert.match(env[name], /^http:\/\/agent:[0-9a-f]{48}@127\.0\.0\.1:\d+$/);
     }
+    assert.ok(!stdout.includes(key));
     assert.match(env.API_KEY, /^sr_/);
     assert.match(env.CARD, /^sr_/);
     assert.match(env.DIGITS, /^9999\d{12}$/);
@@ -301,6 +312,120 @@ suite('agent run', () => {
     const { stdout } = await runAgent(['node', '-e', look]);
     assert.match(stdout, /agent/);
     assert.ok(!stdout.includes(key));
+  });
+});
+
+/** The status of a CONNECT, or why there is none. */
+async function connectThrough(proxy: URL, password: string): Promise<number | string> {
+  const request = httpRequest({
+    host: proxy.hostname,
+    port: proxy.port,
+    method: 'CONNECT',
+    path: `localhost:${destination.port}`,
+    headers: { 'proxy-authorization': `Basic ${btoa(`agent:${password}`)}` },
+    agent: false,
+  });
+  request.end();
+  try {
+    const [response, socket] = (await once(request, 'connect')) as [IncomingMessage, Socket];
+    socket.destroy();
+    return response.statusCode ?? 0;
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
+}
+
+/** Begins a program that says its proxy, and waits. */
+async function beginWaiting(t: TestContext, given: readonly string[]) {
+  const waiting = 'console.log(process.env.HTTPS_PROXY); setInterval(() => {}, 1000)';
+  const words = [main, 'agent', 'run', ...given, '--', process.execPath, '-e', waiting];
+  const env = { PATH: process.env['PATH'], ...environment };
+  const command = spawn(process.execPath, words, {
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => {
+    try {
+      process.kill(-Number(command.pid), 'SIGKILL');
+    } catch {
+      // All of them have ended.
+    }
+  });
+  const [line] = (await once(command.stdout, 'data')) as [Buffer];
+  return { command, proxy: new URL(String(line).trim()) };
+}
+
+suite('the way of a program to the vault', () => {
+  test('is open to its password alone, and ends at once with a command that is killed', async (t) => {
+    const { command, proxy } = await beginWaiting(t, options);
+    assert.equal(await connectThrough(proxy, proxy.password), 200);
+    assert.equal(await connectThrough(proxy, key), 407);
+    assert.equal(await connectThrough(proxy, ''), 407);
+    // The password means nothing to the vault.
+    const vaultProxy = new URL(vault.running.egressUrl ?? '');
+    assert.equal(await connectThrough(vaultProxy, proxy.password), 407);
+    process.kill(Number(command.pid), 'SIGKILL');
+    await once(command, 'exit');
+    assert.equal(await connectThrough(proxy, proxy.password), 'ECONNREFUSED');
+    for (const name of left()) rmSync(join(temporary, name), { recursive: true });
+  });
+
+  test('is there where policies have tunnels alone, and the program trusts whom it trusted', {
+    skip: isAbsent('curl'),
+  }, async () => {
+    const tunnel = { host: 'localhost', port: destination.port, tunnel: true };
+    const tunnels = await tenant.application({ permissions: ['proxy:invoke'], egress: [tunnel] });
+    const file = fileOf('tunnels.key', tunnels);
+    const authority = called.environment['STRONGROOM_OUTBOUND_CA'] ?? '';
+    const { code, stdout, stderr } = await runAgent(
+      ['sh', '-c', 'curl -sS "$0" -d sent; echo "$SSL_CERT_FILE"', url],
+      { CURL_CA_BUNDLE: authority },
+      ['--key-file', file],
+    );
+    assert.deepEqual([code, stdout], [0, ' sent\n'], stderr);
+  });
+
+  test('is the only one with --only, and the key is out of reach', async (t) => {
+    const reach = `
+      const { connect } = require('node:net');
+      const { readFileSync, readdirSync } = require('node:fs');
+      const [keyFile, ...ports] = process.argv.slice(1);
+      const reached = (port) => new Promise((resolve) => {
+        connect(Number(port), '127.0.0.1', () => resolve('reached')).on('error', (error) => resolve(error.code));
+      });
+      (async () => {
+        const direct = await Promise.all(ports.map(reached));
+        const processes = readdirSync('/proc').filter((name) => /^\\d+$/.test(name)).length;
+        const response = await fetch(process.env.URL_OF_TEST, { headers: { authorization: process.env.API_KEY } });
+        console.log(JSON.stringify([readFileSync(keyFile, 'utf8'), direct, processes < 5, response.status]));
+        process.exit(6);
+      })();`;
+    const ports = [
+      new URL(vault.url).port,
+      environment['STRONGROOM_EGRESS_ADDRESS']?.split(':')[1] ?? '',
+    ];
+    const words = ['node', '-e', reach, keyFile, ...ports, String(destination.port)];
+    received();
+    const { code, stdout, stderr } = await runAgent(words, { URL_OF_TEST: url }, [
+      ...options,
+      '--only',
+    ]);
+    if (/^strongroom agent run: --only needs namespaces of Linux/.test(stderr)) {
+      t.skip('this machine has no namespaces for this user');
+      return;
+    }
+    assert.equal(code, 6, stderr);
+    const refused = ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'];
+    assert.deepEqual(JSON.parse(stdout), ['', refused, true, 200]);
+    assert.equal(headerOf(received()[0]?.headers ?? [], 'authorization'), secret);
+    const both = await runAgent(printing('1'), {}, [...options, '--only', '--direct-loopback']);
+    assert.deepEqual([both.code, both.stdout], [2, '']);
+    const { command } = await beginWaiting(t, [...options, '--only']);
+    process.kill(Number(command.pid), 'SIGTERM');
+    const [status, signal] = await once(command, 'exit');
+    assert.deepEqual([status, signal], [143, null]);
+    assert.deepEqual(left(), []);
   });
 });
 

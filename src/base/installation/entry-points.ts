@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 /** Their paths below the sources. */
 export const entryPoints = [
   'cli/commands',
+  'cli/agent/inside',
   'reactors/sandbox/child/main',
   'runtime/delivering-thread',
   'runtime/request-thread',

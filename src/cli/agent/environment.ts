@@ -5,19 +5,23 @@ import { join, sep } from 'node:path';
 import { getCACertificates, rootCertificates } from 'node:tls';
 import type { Environment } from '../../runtime/config/variables.ts';
 
-/** The address of the forward proxy, with the key. Some programs read one spelling, some the other. */
+/** The address of the proxy, with its password. Some programs read one spelling, some the other. */
 const proxyVariables = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
 /** What would lead requests past it. */
 const bypassVariables = ['NO_PROXY', 'no_proxy', 'ALL_PROXY', 'all_proxy'];
 /** Replaces the roots that a program trusts. */
 const rootsVariables = ['SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE'];
-const nodeVariables = ['NODE_EXTRA_CA_CERTS', 'NODE_USE_ENV_PROXY'];
+const nodeRoots = 'NODE_EXTRA_CA_CERTS';
 const ownVariables = new Set([
   ...proxyVariables,
   ...bypassVariables,
   ...rootsVariables,
-  ...nodeVariables,
+  nodeRoots,
+  'NODE_USE_ENV_PROXY',
 ]);
+
+/** Which authorities a program trusts. */
+const trusts = new Set([...rootsVariables, nodeRoots]);
 
 const loopbackHosts = 'localhost,127.0.0.1,::1';
 
@@ -31,11 +35,17 @@ export interface AuthorityFiles {
   readonly extra: string;
   /** The same with the roots of the system. */
   readonly roots: string;
+}
+
+export interface AgentFolder {
+  readonly path: string;
+  /** Absent where no connection is opened. */
+  readonly files: AuthorityFiles | undefined;
   remove(): void;
 }
 
-/** Writes them where only this user reads, until they are removed. */
-export function writeAuthorityFiles(certificate: string): AuthorityFiles {
+/** What the program needs of files, where only this user reads them, until they are removed. */
+export function makeAgentFolder(certificate: string | undefined): AgentFolder {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-agent-'));
   const write = (name: string, certificates: readonly string[]) => {
     const file = join(folder, name);
@@ -44,15 +54,16 @@ export function writeAuthorityFiles(certificate: string): AuthorityFiles {
     return file;
   };
   const remove = () => rmSync(folder, { recursive: true, force: true });
+  if (certificate === undefined) return { path: folder, files: undefined, remove };
   try {
     const own = [certificate, ...getCACertificates('extra')];
     const ofSystem = getCACertificates('system');
     const roots = ofSystem.length > 0 ? ofSystem : rootCertificates;
-    return {
+    const files = {
       extra: write('authority.pem', own),
       roots: write('roots.pem', [...own, ...roots]),
-      remove,
     };
+    return { path: folder, files, remove };
   } catch (error) {
     remove();
     throw error;
@@ -60,9 +71,10 @@ export function writeAuthorityFiles(certificate: string): AuthorityFiles {
 }
 
 export interface ProgramSettings {
-  /** With the key. */
+  /** With the password. */
   readonly proxyUrl: string;
-  readonly files: Pick<AuthorityFiles, 'extra' | 'roots'>;
+  /** Without them, the program trusts what it trusts. */
+  readonly files: AuthorityFiles | undefined;
   readonly placeholders: Readonly<Record<string, string>>;
   readonly isLoopbackDirect: boolean;
 }
@@ -73,15 +85,15 @@ export function programEnvironment(
   { proxyUrl, files, placeholders, isLoopbackDirect }: ProgramSettings,
 ): Record<string, string | undefined> {
   const kept = Object.entries(environment).filter(
-    ([name, value]) => !decidesWhereRequestsGo(name) && !isOwnCache(name, value),
+    ([name, value]) =>
+      (!decidesWhereRequestsGo(name) || (!files && trusts.has(name))) && !isOwnCache(name, value),
   );
   const all = (names: readonly string[], value: string) => names.map((name) => [name, value]);
   return Object.fromEntries([
     ...kept,
     ...Object.entries(placeholders),
     ...all(proxyVariables, proxyUrl),
-    ...all(rootsVariables, files.roots),
-    ['NODE_EXTRA_CA_CERTS', files.extra],
+    ...(files ? [...all(rootsVariables, files.roots), [nodeRoots, files.extra]] : []),
     ['NODE_USE_ENV_PROXY', '1'],
     ...(isLoopbackDirect ? all(['NO_PROXY', 'no_proxy'], loopbackHosts) : []),
   ]);

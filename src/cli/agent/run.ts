@@ -1,21 +1,24 @@
 /** `strongroom agent run`: starts a program that holds placeholders, and whose requests pass through the vault. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { second } from '../../base/clock.ts';
 import { systemCodeOf } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
-import { exposedMode } from '../../base/private-file.ts';
+import { pooledRandom } from '../../base/random.ts';
 import { readVariable } from '../../runtime/config/config.ts';
-import { type Profile, profileFor } from '../resources/profiles.ts';
+import { type Profile, profilesFile } from '../resources/profiles.ts';
 import { requestVault } from '../resources/request.ts';
 import { type Command, type Flags, repeated, UsageError } from '../terminal/command.ts';
-import { readGivenFile } from '../terminal/given-text.ts';
 import { ResponseError } from '../terminal/response-error.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { type ProgramSettings, programEnvironment, writeAuthorityFiles } from './environment.ts';
+import { keyFlags, profileIn } from './agent-key.ts';
+import { makeAgentFolder, type ProgramSettings, programEnvironment } from './environment.ts';
+import { insidePort, requireOwnNetwork, wordsInside } from './network.ts';
+import { startRelay } from './relay.ts';
 import { placeholdersFor, readVariablesFile } from './variables.ts';
 
 const egressPortDefault = 8082;
@@ -27,8 +30,8 @@ const exitCodes = { isMissing: 127, cannotStart: 126, signal: 128 } as const;
 export const agentRun: Command = {
   summary:
     'Start a program that sends its requests through the forward proxy of a running vault, and holds placeholders ' +
-    'in place of values. It gets the key of an application with egress policies, by which it reveals nothing. The ' +
-    'exit code is that of the program: 128 and the number of the signal that ended it, 127 if there is no such ' +
+    'in place of values. They are sent with the key of an application with egress policies, which the program does ' +
+    'not get: when this command ends, so does its way to the vault. The exit code is that of the program: 128 and the number of the signal that ended it, 127 if there is no such ' +
     'program, 126 if it cannot be started.',
   operand: { name: 'COMMAND', meaning: 'the program and its arguments, after --', takesRest: true },
   flags: {
@@ -44,23 +47,16 @@ export const agentRun: Command = {
         'HOST:PORT or the URL of the forward proxy (default: STRONGROOM_EGRESS_ADDRESS, or port ' +
         `${egressPortDefault} of the vault)`,
     },
+    only: {
+      kind: 'boolean',
+      meaning:
+        'the program has a network of its own, without another way out (Linux, with unshare, ip, and setpriv)',
+    },
     'direct-loopback': {
       kind: 'boolean',
       meaning: 'the program reaches servers on this machine without the vault',
     },
-    'key-file': {
-      kind: 'string',
-      value: 'FILE',
-      meaning:
-        'a file that holds the key, for the vault at STRONGROOM_URL or http://127.0.0.1:8080',
-    },
-    profile: {
-      kind: 'string',
-      value: 'NAME',
-      ids: 'profile',
-      meaning:
-        'a vault and a key that strongroom login has stored (default: STRONGROOM_KEY, or the current profile)',
-    },
+    ...keyFlags,
   },
   examples: [
     '--key-file agent.key --variables agent.variables -- node agent.js',
@@ -69,6 +65,10 @@ export const agentRun: Command = {
   run: async (flags, terminal) => {
     const words = repeated(flags, 'COMMAND');
     if (words.length === 0) throw new UsageError('the COMMAND is missing, after --');
+    const isOnly = flags['only'] === true;
+    const isLoopbackDirect = flags['direct-loopback'] === true;
+    if (isOnly && isLoopbackDirect)
+      throw new UsageError('give --only or --direct-loopback, not both');
     const file = flags['variables'];
     const variables = typeof file === 'string' ? readVariablesFile(file) : [];
     const profile = profileIn(flags, terminal);
@@ -77,27 +77,19 @@ export const agentRun: Command = {
     const certificate = await authorityOf(profile);
     const placeholders = await placeholdersFor(profile, variables);
     await requireListening(proxy);
+    const hidden = [flags['key-file'], profilesFile(terminal.env)].flatMap((one) =>
+      typeof one === 'string' ? [one] : [],
+    );
     return runProgram(words, terminal, {
       certificate,
-      proxyUrl: `${proxy.protocol}//agent:${encodeURIComponent(profile.key)}@${proxy.host}`,
+      proxy,
+      key: profile.key,
       placeholders,
-      isLoopbackDirect: flags['direct-loopback'] === true,
+      isLoopbackDirect,
+      hidden: isOnly ? hidden : undefined,
     });
   },
 };
-
-function profileIn(flags: Flags, { env }: Terminal): Profile {
-  const { 'key-file': file, profile } = flags;
-  if (typeof file !== 'string') {
-    return profileFor(env, typeof profile === 'string' ? profile : undefined);
-  }
-  if (profile !== undefined) throw new UsageError('give --key-file or --profile, not both');
-  if (exposedMode(statSync(file)) !== undefined) {
-    throw new UsageError('others may read the file of --key-file; run chmod 600 on it');
-  }
-  const url = readVariable(env, 'STRONGROOM_URL') ?? 'http://127.0.0.1:8080';
-  return { url, key: readGivenFile(file).trim() };
-}
 
 /** Without a scheme it has that of the vault: one certificate serves both. */
 function egressUrlIn(flags: Flags, { env }: Terminal, profile: Profile): URL {
@@ -119,7 +111,7 @@ function egressUrlIn(flags: Flags, { env }: Terminal, profile: Profile): URL {
 const showing = ['token:read', 'token:search', 'token:update'];
 
 /**
- * The program has the key, so the key itself must show no value.
+ * The program may be able to read the file of the key, so the key itself must show no value.
  * @throws ResponseError with the permissions that would.
  */
 async function requireHarmless(profile: Profile): Promise<void> {
@@ -141,8 +133,14 @@ function listIn(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-async function authorityOf(profile: Profile): Promise<string> {
-  const response = await requestVault(profile, { method: 'GET', path: '/egress/authority' });
+/** `undefined` where the policies have tunnels alone, so that no connection is opened. */
+async function authorityOf(profile: Profile): Promise<string | undefined> {
+  const asked = { method: 'GET', path: '/egress/authority' };
+  const response = await requestVault(profile, asked).catch((error: unknown) => {
+    if (error instanceof ResponseError && error.status === 409) return undefined;
+    throw error;
+  });
+  if (response === undefined) return undefined;
   const certificate = isObject(response) ? response['certificate'] : undefined;
   if (typeof certificate === 'string') return certificate;
   throw new ResponseError('the response has no certificate; is there a vault at this address?');
@@ -172,26 +170,65 @@ const passedOn = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR2'] as const;
 /** A terminal sends these to the program too, which must not get them twice. */
 const ofTerminal: readonly string[] = ['SIGINT', 'SIGQUIT'];
 
-interface ProgramStart extends Omit<ProgramSettings, 'files'> {
+interface ProgramStart extends Pick<ProgramSettings, 'placeholders' | 'isLoopbackDirect'> {
   /** Of the authority that it has to trust. */
-  readonly certificate: string;
+  readonly certificate: string | undefined;
+  readonly proxy: URL;
+  readonly key: string;
+  /** Of a program in a network of its own, the files that it must not read. */
+  readonly hidden: readonly string[] | undefined;
 }
 
-/** Resolves to the exit code when the program has ended; by then its files are removed. */
+const passwordBytes = 24;
+
+/** Resolves to the exit code when the program has ended; by then its way to the vault is closed, its files removed. */
 async function runProgram(
+  words: readonly string[],
+  terminal: Terminal,
+  { certificate, proxy, key, hidden, ...settings }: ProgramStart,
+): Promise<number> {
+  const folder = makeAgentFolder(certificate);
+  try {
+    const password = pooledRandom()(passwordBytes).toString('hex');
+    const door = join(folder.path, 'door');
+    const own = hidden && { door, hidden, path: terminal.env['PATH'] ?? '' };
+    if (own) requireOwnNetwork(own);
+    const place = own ? { path: door } : { host: '127.0.0.1', port: 0 };
+    const relay = await startRelay({ proxy, key, password }, place);
+    const port = own ? insidePort : relay.port;
+    const proxyUrl = `http://agent:${password}@127.0.0.1:${port}`;
+    const env = programEnvironment(terminal.env, { ...settings, proxyUrl, files: folder.files });
+    try {
+      return await untilEnd(own ? wordsInside(words, own) : words, terminal, {
+        env,
+        isInside: own !== undefined,
+      });
+    } finally {
+      relay.close();
+    }
+  } finally {
+    folder.remove();
+  }
+}
+
+interface StartedProgram {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whether its first process passes signals on. */
+  readonly isInside: boolean;
+}
+
+async function untilEnd(
   [program = '', ...given]: readonly string[],
   terminal: Terminal,
-  { certificate, ...settings }: ProgramStart,
+  { env, isInside }: StartedProgram,
 ): Promise<number> {
   let child: ChildProcess | undefined;
   const listeners = passedOn.map((signal) => {
     const isTwice = ofTerminal.includes(signal) && terminal.stdin.isTTY === true;
-    return [signal, () => void (isTwice || child?.kill(signal))] as const;
+    return [signal, () => void (isTwice || (child && send(child, signal, isInside)))] as const;
   });
   for (const [signal, listener] of listeners) process.on(signal, listener);
-  const files = writeAuthorityFiles(certificate);
   try {
-    const env = programEnvironment(terminal.env, { ...settings, files });
     child = spawn(program, given, { env, stdio: 'inherit' });
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     return code ?? exitCodes.signal + (constants.signals[signal ?? 'SIGKILL'] ?? 0);
@@ -202,6 +239,16 @@ async function runProgram(
     return reason === 'ENOENT' ? exitCodes.isMissing : exitCodes.cannotStart;
   } finally {
     for (const [signal, listener] of listeners) process.off(signal, listener);
-    files.remove();
   }
+}
+
+/** `unshare` itself ignores signals; its only child is the first process of the program's own. */
+function send(child: ChildProcess, signal: NodeJS.Signals, isInside: boolean): void {
+  if (!isInside) {
+    child.kill(signal);
+    return;
+  }
+  const { pid } = child;
+  const [first] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
+  if (first) process.kill(Number(first), signal);
 }

@@ -23,7 +23,7 @@ export interface Profiles {
 export const profileDefault = 'default';
 
 /** Where the system keeps the configuration of a user's programs. */
-function profilesFile(env: Environment): string {
+export function profilesFile(env: Environment): string {
   const home = env['HOME'] ?? homedir();
   const base =
     process.platform === 'win32'

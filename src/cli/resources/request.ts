@@ -41,7 +41,7 @@ export async function requestVault(
   const text = await readGivenStream('the response', response.body);
   const value = text === '' ? undefined : parsed(text);
   if (response.ok) return value;
-  throw new ResponseError(refusalOf(response.status, value));
+  throw new ResponseError(refusalOf(response.status, value), response.status);
 }
 
 function parsed(text: string): unknown {
