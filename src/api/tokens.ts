@@ -137,6 +137,7 @@ export const tokens: Resource<ImportTools & ErasureReading> = {
         'Give either `type` and `data`, or the `token_intent_id` of a token intent. The response is masked ' +
         'unless a rule with `token:create` reveals it.',
       permission: 'token:create',
+      tagged: true,
       body: tokenRequest,
       reply: { status: 201, body: token },
       problems: ['not_found'],

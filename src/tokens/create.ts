@@ -13,6 +13,7 @@ import { createPause } from '../base/pauses.ts';
 import { attemptAt, below, createValidationErrors } from '../base/validation-errors.ts';
 import { newWriteEvaluation } from '../expressions/evaluation/evaluation.ts';
 import type { Caller } from '../rules/caller.ts';
+import { tagOf } from '../rules/entity-tag.ts';
 import { counted, entryOf, failureOf } from '../rules/log-entries.ts';
 import type { Decide, Refused } from '../rules/operation.ts';
 import { deny, refuse } from '../rules/refusal.ts';
@@ -66,10 +67,12 @@ export function createToken(tools: TokenWriting, caller: Caller, request: TokenR
     requests: [{ request, path: '' }],
     replyFor: ([created], now) => {
       assert(created !== undefined, 'one request makes one token');
-      const { row, viewAt } = created;
+      const { row, grant, viewAt } = created;
       return {
         status: 201,
         location: `/tokens/${encodeURIComponent(row.token_id)}`,
+        // Whoever may not see an existing token does not follow its states.
+        ...(grant && { etag: tagOf('tokens', row) }),
         body: viewAt(now),
         ...changedToken(created),
       };

@@ -91,6 +91,8 @@ test('what is given at the start is checked, and no message repeats it', () => {
     [{ ...right, url: undefined }, /scheme/],
     [{ ...right, url: 'https://user:secret@vault.example.com' }, /no user/],
     [{ ...right, url: 'https://vault.example.com?key=secret' }, /no user, query/],
+    [{ ...right, url: 'http://vault.example.com' }, /must be https, because the key is sent/],
+    [{ ...right, url: 'http://localhost.example.com', allowHttp: false }, /must be https/],
     [{ ...right, apiKey: undefined }, /apiKey/],
     [{ ...right, apiKey: '' }, /apiKey/],
     [{ ...right, apiKey: 'with a secret\n' }, /apiKey/],
@@ -106,6 +108,10 @@ test('what is given at the start is checked, and no message repeats it', () => {
       },
     );
   }
+  for (const url of ['http://localhost:8080', 'http://127.0.0.1:8080', 'http://[::1]:8080']) {
+    assert.ok(new Strongroom({ ...right, url }), 'the key leaves the machine nowhere');
+  }
+  assert.ok(new Strongroom({ ...right, url: 'http://vault.example.com', allowHttp: true }));
 });
 
 test('where nothing listens, the error has the address and says what to check', async (t) => {
@@ -400,10 +406,12 @@ test('each response is reported with its operation, status, trace id and attempt
       return problem(503, 'unavailable', { 'svc-trace-id': 'first' });
     }),
   });
-  await vault.tokens.create({ type: 'token', data: 1 }, { traceId: 'second' });
+  const token = await vault.tokens.create({ type: 'token', data: 1 }, { traceId: 'second' });
+  const etag = etagOf(token);
+  assert.ok(etag);
   const operation = 'createToken';
   assert.deepEqual(facts, [
     { operation, status: 503, traceId: 'first', attempts: 1 },
-    { operation, status: 201, traceId: 'second', attempts: 2 },
+    { operation, status: 201, traceId: 'second', attempts: 2, etag },
   ]);
 });

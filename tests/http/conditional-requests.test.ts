@@ -326,6 +326,31 @@ onBothEngines('conditional requests', (engine) => {
     assert.equal((await tenant.rows('tokens')).length, 2, 'nothing was created');
   });
 
+  test('the response to a create has the tag of the token, for whoever may see it', async () => {
+    const tenant = await tenants();
+    const body = { type: 'token', data: 'x', deduplicate_token: true };
+    const first = await tenant.send('POST', '/tokens', { body });
+    const path = `/tokens/${first.body.id}`;
+    const tagNow = async () => (await tenant.send('GET', path)).headers.get('etag');
+    assert.equal(first.headers.get('etag'), await tagNow());
+    const equal = await tenant.send('POST', '/tokens', { body });
+    assert.deepEqual([equal.body.id, equal.headers.get('etag')], [first.body.id, await tagNow()]);
+    const rule = { priority: 1, container: '/', transform: 'redact' };
+    const writer = await tenant.holder({ ...rule, permissions: ['token:create'] });
+    const unseen = await tenant.send('POST', '/tokens', { key: writer, body });
+    assert.deepEqual([unseen.status, unseen.headers.get('etag')], [201, null]);
+    const own = await tenant.send('POST', '/tokens', { key: writer, body: { ...body, data: 'y' } });
+    const headers = {
+      'if-match': own.headers.get('etag') ?? '',
+      'content-type': 'application/merge-patch+json',
+    };
+    const change = { headers, body: { metadata: { seen: 'yes' } } };
+    const changed = await tenant.send('PATCH', `/tokens/${own.body.id}`, change);
+    assert.equal(changed.status, 200, changed.text);
+    const again = await tenant.send('PATCH', `/tokens/${own.body.id}`, change);
+    assert.equal(again.status, 412);
+  });
+
   test('of a change and a removal under one tag exactly one takes effect', async () => {
     const tenant = await tenants();
     for (const edited of await oneOfEach(tenant)) {
