@@ -37,6 +37,11 @@ export interface StrongroomOptions {
   readonly retries?: number | undefined;
   /** The prefix of the service's headers, where the operator changed it: `SVC` unless given. */
   readonly headerPrefix?: string | undefined;
+  /**
+   * True where the key may be sent to an `http` address beyond this machine, such as on a network that is protected by
+   * other means. Without it, such a `url` is refused.
+   */
+  readonly allowHttp?: boolean | undefined;
   /** In place of the global `fetch`. */
   readonly fetch?: typeof fetch | undefined;
   /** Called after each request, for logs and metrics. */
@@ -164,7 +169,7 @@ export class Connection {
 
   /** @throws ConfigurationError for an address or a key that cannot be one. */
   constructor(options: StrongroomOptions) {
-    this.#url = urlOf(options.url);
+    this.#url = urlOf(options);
     this.#apiKey = apiKeyOf(options.apiKey);
     this.#options = options;
     this.#fetch = options.fetch ?? ((...request) => fetch(...request));
@@ -478,7 +483,7 @@ function interfaceOf(version: string): string {
   return major === '0' ? `0.${minor}` : major;
 }
 
-function urlOf(given: unknown): string {
+function urlOf({ url: given, allowHttp }: StrongroomOptions): string {
   let url: URL | undefined;
   try {
     url = new URL(String(given));
@@ -492,6 +497,12 @@ function urlOf(given: unknown): string {
   }
   if (url.username !== '' || url.search !== '' || url.hash !== '') {
     throw new ConfigurationError('url must have no user, query or fragment; the key is apiKey.');
+  }
+  const isLocal = /^(?:localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname);
+  if (url.protocol === 'http:' && !isLocal && allowHttp !== true) {
+    throw new ConfigurationError(
+      'url must be https, because the key is sent there. To send it over plain HTTP, give allowHttp.',
+    );
   }
   return url.href.replace(/\/+$/, '');
 }

@@ -157,6 +157,9 @@ def blocking(given: dict[str, Any]) -> None:
     kind = failure(lambda: vault.applications.create(name="a", type="private", permissions=["token:create"]))
     assert isinstance(kind, PermissionError) and "needs a management key" in str(kind), str(kind)
     assert isinstance(failure(lambda: Strongroom(url="vault", api_key="k")), ConfigurationError)
+    plain = failure(lambda: Strongroom(url="http://vault.example.com", api_key="k"))
+    assert isinstance(plain, ConfigurationError) and "https" in str(plain), plain
+    Strongroom(url="http://vault.example.com", api_key="k", allow_http=True).close()
     gone = failure(lambda: Strongroom(url="http://127.0.0.1:9", api_key="k", retries=0).tokens.get("any"))
     assert isinstance(gone, ConnectionError) and "Check that it runs" in str(gone)
     path = failure(lambda: Strongroom(url=f"{url}/api", api_key="k").tokens.get("any"))

@@ -181,6 +181,7 @@ class Strongroom:
     """A client of one vault, with one key.
 
     `timeout` is in seconds, for each attempt; `retries` is how often a request is sent again when it can succeed then.
+    Beyond this machine, `url` must be https, unless `allow_http` says that the key may cross the network in plaintext.
     """
 
     def __init__(
@@ -191,6 +192,7 @@ class Strongroom:
         timeout: float = _TIMEOUT,
         retries: int = _RETRIES,
         header_prefix: str = "SVC",
+        allow_http: bool = False,
         http_client: httpx.Client | None = None,
     ) -> None:
         transport = SyncTransport(
@@ -200,6 +202,7 @@ class Strongroom:
             timeout=timeout,
             retries=retries,
             header_prefix=header_prefix,
+            allow_http=allow_http,
         )
         self._transport = transport
         self.tokens = Tokens(transport)
@@ -259,6 +262,7 @@ class AsyncStrongroom:
         timeout: float = _TIMEOUT,
         retries: int = _RETRIES,
         header_prefix: str = "SVC",
+        allow_http: bool = False,
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
         transport = AsyncTransport(
@@ -268,6 +272,7 @@ class AsyncStrongroom:
             timeout=timeout,
             retries=retries,
             header_prefix=header_prefix,
+            allow_http=allow_http,
         )
         self._transport = transport
         self.tokens = AsyncTokens(transport)

@@ -73,6 +73,7 @@ class Core:
         timeout: float,
         retries: int,
         header_prefix: str,
+        allow_http: bool,
     ) -> None:
         parts = urlsplit(str(url))
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -81,6 +82,11 @@ class Core:
             )
         if parts.username or parts.query or parts.fragment:
             raise ConfigurationError("url must have no user, query or fragment; the key is api_key.")
+        is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if parts.scheme == "http" and not is_local and not allow_http:
+            raise ConfigurationError(
+                "url must be https, because the key is sent there. To send it over plain HTTP, give allow_http."
+            )
         if not isinstance(api_key, str) or not re.fullmatch(r"[\x21-\x7e]+", api_key):
             raise ConfigurationError(
                 "api_key must be the key of an application, without spaces. Is the variable set that holds it?"
