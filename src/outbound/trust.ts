@@ -6,6 +6,7 @@ import {
   type SecureContext,
 } from 'node:tls';
 import { LruCache } from '../base/lru-cache.ts';
+import { noRenegotiation } from '../base/renegotiation.ts';
 import { OutboundError } from './error.ts';
 
 /** PEM. */
@@ -55,10 +56,7 @@ export function createTrust({ authorities = [] }: TrustOptions): Trust {
  */
 const ciphers = `${DEFAULT_CIPHERS}:!kDHE`;
 
-/** SSL_OP_NO_RENEGOTIATION of OpenSSL: with TLS 1.2, a host could repeat its handshake at any time. */
-const secureOptions = 0x4000_0000;
-
-const tlsOptions = { minVersion: 'TLSv1.2', ciphers, secureOptions } as const;
+const tlsOptions = { minVersion: 'TLSv1.2', ciphers, secureOptions: noRenegotiation } as const;
 
 function contextOf(authorities: readonly string[], own?: ClientCertificate): SecureContext {
   // If any are given, OpenSSL uses only these.

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import http, { type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
@@ -80,10 +81,11 @@ const basic = (key: string) => `Basic ${Buffer.from(`agent:${key}`).toString('ba
 async function connectTo(
   authority: string,
   key: string | undefined,
+  port = proxyPort,
 ): Promise<{ status: number; body: string; headers: IncomingMessage['headers']; socket: Socket }> {
   const request = http.request({
     host: '127.0.0.1',
-    port: proxyPort,
+    port,
     method: 'CONNECT',
     path: authority,
     headers: key === undefined ? {} : { 'proxy-authorization': basic(key) },
@@ -151,6 +153,7 @@ async function sendOn(
 }
 
 const json = { 'content-type': 'application/json' };
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
 
 /** Sends back what it gets, as a stranger's echo endpoint does. */
 function echo(
@@ -237,6 +240,8 @@ suite('the forward proxy', () => {
       { headers: json, body: JSON.stringify({ note: program.number }) },
       { headers: json, body: JSON.stringify({ [program.number]: 1 }) },
       { headers: json, body: `{"card":{"number":"${program.number}"}} x` },
+      { headers: json, body: JSON.stringify({ 'card.number': program.number }) },
+      { headers: form, body: `card[number]=1;other=${program.number}` },
       { headers: json, body: card(other.number) },
       { headers: json, body: card(stranger.number) },
       { headers: json, body: card(brief.body.placeholder) },
@@ -280,6 +285,85 @@ suite('the forward proxy', () => {
     assert.equal(fronted.status, 400, fronted.text);
     assert.deepEqual(received(), []);
     assert.ok((await program.tenant.logged('proxy')).includes('invoke denied'));
+  });
+
+  test('a body of two types has no value, and no error names the token of a placeholder', async () => {
+    const program = await newProgram();
+    received();
+    const body = JSON.stringify({ card: { number: program.number } });
+    const { socket } = await connectTo(authority, program.key);
+    const secured = await secure(socket, program.ca);
+    const head = [
+      'POST /v1/x HTTP/1.1',
+      `Host: ${authority}`,
+      'Content-Type: application/json',
+      'Content-Type: application/x-www-form-urlencoded',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      'Connection: close',
+    ];
+    secured.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+    assert.match(await textOf(secured), /^HTTP\/1.1 400 .*Content-Type/s);
+    await program.tenant.send('DELETE', '/tokens/api-key');
+    const gone = await send(program, {
+      headers: json,
+      body: JSON.stringify({ items: [{ key: program.secret }] }),
+    });
+    assert.equal(gone.status, 400, gone.text);
+    assert.match(gone.text, /does not exist any more/);
+    assert.ok(!gone.text.includes('api-key'));
+    assert.deepEqual(received(), []);
+  });
+
+  test('a response that unpacks to far more than it has is cut', async () => {
+    const program = await newProgram();
+    const packed = gzipSync(Buffer.alloc(8_388_608));
+    echo(() => ({ body: packed, headers: { 'content-encoding': 'gzip' } }));
+    const body = JSON.stringify({ card: { number: program.number } });
+    await assert.rejects(send(program, { headers: json, body }));
+    const text = Array.from({ length: 200_000 }, (_, at) => `line ${at}\n`).join('');
+    echo(() => ({ body: gzipSync(text), headers: { 'content-encoding': 'gzip' } }));
+    assert.equal((await send(program, { headers: json, body })).text, text);
+  });
+
+  test('a connection of TLS 1.2 is not negotiated again', async () => {
+    const program = await newProgram();
+    const { socket } = await connectTo(authority, program.key);
+    const secured = connectTls({
+      socket,
+      ca: program.ca,
+      servername: 'localhost',
+      maxVersion: 'TLSv1.2',
+    });
+    await once(secured, 'secureConnect');
+    const { promise, resolve } = Promise.withResolvers<string>();
+    secured.on('error', (error) => resolve(error.message));
+    secured.renegotiate({}, (error) => resolve(error ? error.message : 'renegotiated'));
+    assert.match(await promise, /no renegotiation/i);
+  });
+
+  test('429: connections count against the limits of their key, whether or not anything is sent', async (t) => {
+    const rules = join(temporaryDirectory(t), 'limits.json');
+    const rule = { per: ['key'], key_kinds: ['private'], requests: 3, window_seconds: 60 };
+    writeFileSync(rules, JSON.stringify({ limits: [rule] }));
+    const limited = await startVault(t, engineOf('sqlite'), {
+      environment: {
+        ...called.environment,
+        STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
+        STRONGROOM_THREADS: '1',
+        STRONGROOM_RATE_LIMITS: rules,
+      },
+    });
+    const tenant = await newTenant(limited);
+    const key = await tenant.application({ permissions: ['proxy:invoke'], egress: [policy] });
+    const statuses: number[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      const port = Number(new URL(limited.running.egressUrl ?? '').port);
+      const { status, socket, body } = await connectTo(authority, key, port);
+      socket.destroy();
+      statuses.push(status);
+      if (status === 429) assert.match(body, /too_many_requests/);
+    }
+    assert.deepEqual(statuses, [200, 200, 200, 429, 429]);
   });
 
   test('407: without a valid key there is no connection', async () => {

@@ -35,8 +35,10 @@ import { createCors } from '../protocol/cors.ts';
 import { createServiceHeaders } from '../protocol/headers.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from '../protocol/problem.ts';
 import type { RequestContext } from '../protocol/request-context.ts';
+import type { RequestShare } from '../protocol/request-share.ts';
 import type { CallParties } from '../proxy/find-call.ts';
 import { createHandleCall, type HandledCall } from '../proxy/handle-call.ts';
+import { callPath } from '../proxy/methods.ts';
 import type { ServerOptions } from '../server.ts';
 import { createTransport, type HttpServer } from '../transport.ts';
 import { createEgressLimits } from './egress-limits.ts';
@@ -47,6 +49,14 @@ import { createLeafContexts } from './leaf-contexts.ts';
 export interface EgressServerOptions extends ServerOptions {
   readonly shares: Shares;
   readonly openTunnel: OpenTunnel;
+}
+
+/** A CONNECT. */
+interface RequestedConnection {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly share: RequestShare;
 }
 
 /** What a connection was opened for. */
@@ -61,6 +71,11 @@ const route = {
   alternative: 'token:use',
   kinds: ['private'],
 } as const;
+
+/** Rules that name calls of proxies by their method count a connection as one that sends something. */
+const countedAs = { method: 'POST', path: callPath } as const;
+/** The response to a CONNECT says nothing of what is left. */
+const headless = { headerToSend: () => undefined, setHeaders: () => undefined };
 
 const marks = { isIn: hasPlaceholders, overlapBytes: 30 };
 /** What a new connection costs: a handshake, and sometimes a certificate, in milliseconds. */
@@ -97,6 +112,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
   const { streaming, server } = transport;
   const admission = createAdmission(options);
   const handleCall = createHandleCall({ ...options, headers, admission, streaming });
+  const limits = options.rateLimits(countedAs);
 
   /** Fails, and records it, unless the caller's policies have the host. */
   async function requirePolicies(
@@ -203,9 +219,41 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     context.send(407, JSON.stringify(authenticationProblem), problemMediaType);
   }
 
-  async function connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  /** Waits for its turn in the share of its key, which pays for it. */
+  function enter(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const refuseWith = (error: unknown) => {
+      const failure = vaultErrorOf(error);
+      if (failure.code === 'internal')
+        log.error('a connection of a program failed', { reason: failure.message });
+      refuseConnect(socket, failure);
+    };
+    const client = {
+      address: request.socket.remoteAddress ?? '',
+      key: proxyKeyOf(request),
+      url: request.url,
+      isWaitedFor: () => false,
+      bytesMoved: () => 0,
+      cut: () => socket.destroy(),
+    };
+    const begin = (share: RequestShare) => {
+      share.charge(connectMs);
+      connect({ request, socket, head, share })
+        .catch((error: unknown) => {
+          // Of a key that is not valid any more, the holder pays for nothing.
+          if (error instanceof VaultError && error.code === 'unauthenticated')
+            share.settle(undefined);
+          refuseWith(error);
+        })
+        .finally(() => {
+          share.leave();
+          share.done();
+        });
+    };
+    socket.once('close', shares.enter(client, begin, refuseWith));
+  }
+
+  async function connect({ request, socket, head, share }: RequestedConnection): Promise<void> {
     const address = request.socket.remoteAddress ?? '';
-    shares.connect(address, connectMs);
     const target = targetOf(request.url ?? '', false);
     const key = proxyKeyOf(request);
     const dialect = headerPrefixes[0] ?? 'SVC';
@@ -217,6 +265,10 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       const [policy] = await requirePolicies(caller, target);
       return { caller, policy };
     };
+    await limits.byAddress({ address, key }, headless);
+    const holder = await authenticate(key, origin);
+    share.settle(holder);
+    await limits.byKey({ address, key, holder }, headless);
     const { caller, policy } = await parties();
     assert(key !== undefined, 'no caller is authenticated without a key');
     if (policy.tunnel) {
@@ -335,12 +387,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       refuseConnect(socket, nestedConnect());
       return;
     }
-    connect(request, socket, head).catch((error: unknown) => {
-      const failure = vaultErrorOf(error);
-      if (failure.code === 'internal')
-        log.error('a connection of a program failed', { reason: failure.message });
-      refuseConnect(socket, failure);
-    });
+    enter(request, socket, head);
   });
   return {
     ...transport,

@@ -2,6 +2,7 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { type Clock, hour } from '../../base/clock.ts';
 import { ExpiringMap } from '../../base/expiring-map.ts';
+import { noRenegotiation } from '../../base/renegotiation.ts';
 import { egressAuthority } from '../../keys/egress-authority.ts';
 import type { Tenant } from '../../rules/tenant.ts';
 
@@ -22,7 +23,11 @@ export function createLeafContexts({ clock }: { readonly clock: Clock }): LeafCo
     const now = clock.now();
     const { keyring, id } = tenant;
     const authority = await egressAuthority(keyring, { hosts: [host], tenant: id, now });
-    return createSecureContext({ ...(await authority.issue(host, now)), minVersion: 'TLSv1.2' });
+    return createSecureContext({
+      ...(await authority.issue(host, now)),
+      minVersion: 'TLSv1.2',
+      secureOptions: noRenegotiation,
+    });
   }
 
   return (tenant, host) => {

@@ -25,11 +25,14 @@ export interface Sender {
 /** The holder of the key. */
 export type Holder = Pick<Caller, 'kind' | 'application'>;
 
+/** Says what is left. */
+type ResponseHead = Pick<RequestContext, 'headerToSend' | 'setHeaders'>;
+
 /**
  * `undefined` where no rule applies.
  * @throws VaultError `too_many_requests`; the headers of the response say what is left, as always.
  */
-type Check = (sender: Sender, context: RequestContext) => Promise<void> | undefined;
+type Check = (sender: Sender, context: ResponseHead) => Promise<void> | undefined;
 
 export interface RouteLimits {
   /** Before authentication, which costs a look-up, even for strings that are not keys. */
@@ -187,7 +190,7 @@ function nameOf(rule: RateLimitRule): string {
 function check(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
-  request: { context: RequestContext; clock: Clock },
+  request: { context: ResponseHead; clock: Clock },
 ): Promise<void> | undefined {
   return counted.length === 0 ? undefined : checkAll(counted, sender, request);
 }
@@ -195,7 +198,7 @@ function check(
 async function checkAll(
   counted: readonly RuleWithLimiter[],
   sender: Sender,
-  { context, clock }: { context: RequestContext; clock: Clock },
+  { context, clock }: { context: ResponseHead; clock: Clock },
 ): Promise<void> {
   const tightest = await countAll(counted, sender, 1);
   if (tightest === undefined) return;

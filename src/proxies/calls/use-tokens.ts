@@ -18,23 +18,39 @@ import type { ProxyCall } from './proxy-call.ts';
  * If not all can be used, returns the refusal: first for unknown ids, then for a missing permission.
  * @throws VaultError `invalid_proxy_request` for more tokens than the tenant's quota.
  */
-export function useTokens(
+export async function useTokens(
   tools: TokenReading,
   call: ProxyCall,
   wanted: ReferenceUse,
 ): Promise<UsedReferences | Refused> {
   const { caller, proxy } = call;
   const { access, permission } = accessOf(proxy);
-  return useReferences(tools, caller, {
+  const used = await useReferences(tools, caller, {
     ...wanted,
     access,
     permission,
     max: caller.tenant.quotas.proxy_token_limit,
     quota: 'proxy_token_limit',
     invalid: (message) => invalidCall('the request', message),
-    unknown: unknownTokens,
+    unknown: proxy.egress ? unnamedTokens : unknownTokens,
     entryFor: (target) => useEntry(call, wanted.now, target),
     attempt: { entity: 'proxy', id: proxy.id, operation: 'invoke' },
+  });
+  const isForbidden = 'refusal' in used && used.refusal.code === 'forbidden';
+  return proxy.egress && isForbidden ? { ...used, refusal: forbiddenPlaceholder() } : used;
+}
+
+/** A program that holds a placeholder does not know the id of its token, which may say something of the value. */
+function unnamedTokens(): VaultError {
+  return new VaultError('invalid_proxy_request', {
+    public: 'A placeholder in the request stands for a token that does not exist any more.',
+    errors: {},
+  });
+}
+
+function forbiddenPlaceholder(): VaultError {
+  return new VaultError('forbidden', {
+    public: 'The rules or the egress policy do not let the value of a placeholder be sent there.',
   });
 }
 

@@ -7,7 +7,7 @@ import { type EgressPolicy, policyHasPlace } from '../../rules/egress-policies.t
 import { requireUtf8 } from '../calls/call-texts.ts';
 import { invalidCall } from '../calls/called-proxy.ts';
 import type { CallTexts, ProxyCall, Writable } from '../calls/proxy-call.ts';
-import { withoutHeaders } from '../calls/transform-response.ts';
+import { valuesOf, withoutHeaders } from '../calls/transform-response.ts';
 import { stringsOfJson } from './json-strings.ts';
 import { type FindPlaceholder, placeholdersIn } from './placeholder-targets.ts';
 
@@ -194,6 +194,9 @@ function bodyWith(call: ProxyCall, reading: PlaceholderReading): PlaceholderText
     throw invalidCall('the request', `has more than ${placeholdersMax} placeholders`);
   }
   requireUtf8(call);
+  if (valuesOf(call.headers, 'content-type').length > 1) {
+    throw invalidCall('the request', 'has placeholders in a body and more than one Content-Type');
+  }
   const placed = form === 'json' ? placedInJson(text, all, reading) : placedInForm(text, reading);
   // One is elsewhere, such as in a name.
   if (placed.length < all.length) throw misplaced('the body');
@@ -218,6 +221,8 @@ function placedInJson(
     return (found[next]?.index ?? end) < end;
   };
   return stringsOfJson(text, isWanted).flatMap(({ begin, end, path }) => {
+    // As a place, it would be that of a member within another one.
+    if (path.some((name) => name.includes('.'))) throw misplaced('json:');
     const place = { place: `json:${path.join('.')}`, offset: begin, encode: forJson };
     return placedIn(text.slice(begin, end), reading, place);
   });
@@ -239,6 +244,8 @@ function placedInForm(text: string, reading: PlaceholderReading): readonly Place
     const at = pair.indexOf('=');
     if (at >= 0) {
       const value = pair.slice(at + 1);
+      // Some destinations read another pair behind it.
+      if (pair.includes(';') && placeholdersIn(value).length > 0) throw misplaced('form:');
       const place = `form:${nameOf(pair.slice(0, at))}`;
       placed.push(...placedIn(value, reading, { place, offset: offset + at + 1, encode: forForm }));
     }

@@ -1,5 +1,5 @@
 /** The response of a destination without the values that were sent to it. */
-import { pipeline, type Readable, type Transform } from 'node:stream';
+import { pipeline, type Readable, Transform } from 'node:stream';
 import {
   createBrotliDecompress,
   createGunzip,
@@ -13,8 +13,13 @@ import { valuesOf, withoutHeaders } from '../calls/transform-response.ts';
 import { type ResponseScrubbing, Scrub, scrubText } from './scrub.ts';
 import { patternsOf } from './value-patterns.ts';
 
+interface Unpacker extends Transform {
+  /** That were unpacked so far. */
+  readonly bytesWritten: number;
+}
+
 /** A destination may compress although it was asked not to. */
-const unpackers: Readonly<Record<string, () => Transform>> = {
+const unpackers: Readonly<Record<string, () => Unpacker>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
   deflate: createInflate,
@@ -66,7 +71,7 @@ export function scrubResponse(
     isOfLines: valuesOf(response.headers, 'content-type').some((type) => linesForm.test(type)),
   });
   const stages: [Readable, ...Transform[], Transform] = unpack
-    ? [response.body, unpack, body]
+    ? [response.body, unpack, boundedUnpacking(unpack), body]
     : [response.body, body];
   pipeline(stages, () => onEnd(found));
   const dropped = unpack ? [...digests, 'content-encoding', 'content-length'] : digests;
@@ -78,7 +83,23 @@ export function scrubResponse(
   };
 }
 
-function unpackerOf({ headers, body }: ProxyResponse): Transform | undefined {
+/** Far more than texts and logs have. What follows of a few bytes costs the destination nothing. */
+const unpackedRatioMax = 200;
+const unpackedBytesFree = 1_048_576;
+
+/** Fails once the bytes that come out are many times those that went in. */
+function boundedUnpacking(unpack: Unpacker): Transform {
+  let unpacked = 0;
+  return new Transform({
+    transform: (chunk: Buffer, _, done) => {
+      unpacked += chunk.length;
+      if (unpacked <= unpackedBytesFree + unpack.bytesWritten * unpackedRatioMax) done(null, chunk);
+      else done(new Error('the response unpacks to too many times its bytes'));
+    },
+  });
+}
+
+function unpackerOf({ headers, body }: ProxyResponse): Unpacker | undefined {
   if (!hasKnownCharset(valuesOf(headers, 'content-type'))) throw unreadable(body, 'a charset');
   const codings = valuesOf(headers, 'content-encoding')
     .flatMap((value) => value.split(','))
