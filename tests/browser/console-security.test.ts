@@ -125,9 +125,16 @@ onBothEngines('attacks on the console', (engine) => {
     await check('the response of a destination');
     await goTo(page, '/');
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').fill('img');
+    await page.getByRole('combobox', { name: /whole id/ }).fill('img');
     await page.getByRole('option').first().waitFor();
     await check('the palette');
+    await goTo(page, `/log?entity_id=card-${tenant.id}`);
+    await page
+      .getByRole('button', { name: /^Token retrieved/ })
+      .first()
+      .click();
+    await page.getByRole('dialog').getByText('Trace id').waitFor();
+    await check('an entry of the log');
     assert.ok(shown >= 10, `the texts are shown on ${shown} pages`);
     assert.deepEqual(complaints, []);
   });

@@ -50,6 +50,9 @@ export const t = {
     hint:
       'KEY is the API key of an application with the same permissions. No key is part of ' +
       'what you copy.',
+    cliHint:
+      'Commands with --tenant run on the machine of the vault. Others use the address and key ' +
+      'that strongroom login has stored.',
   },
   palette: {
     title: 'Find anything',
@@ -461,6 +464,7 @@ export const t = {
     empty: {
       title: 'No entry matches',
       text: 'To find out who revealed a card, enter the id of its token and choose “revealed”.',
+      command: 'npx strongroom logs list --tenant default --entity-id TOKEN --shown revealed',
     },
   },
   intact: {

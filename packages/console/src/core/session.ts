@@ -133,8 +133,12 @@ export async function signOut(): Promise<void> {
 /** The command as the operator writes it for this tenant. */
 export function forTenant(command: string): string {
   const { handle = 'default' } = session.value?.tenant ?? {};
-  const name = /^[\w.-]+$/.test(handle) ? handle : `'${handle.replaceAll("'", "'\\''")}'`;
-  return command.replaceAll('--tenant default', `--tenant ${name}`);
+  return command.replaceAll('--tenant default', `--tenant ${shellWord(handle)}`);
+}
+
+/** One word of a command, whatever is in it. */
+export function shellWord(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** The role that holds the permission; of several the first. */

@@ -24,7 +24,15 @@ export function AccountPage({ session }: { readonly session: Session }) {
   const isForeign = way === 'oidc';
   const isHere = !isForeign && ways.data !== undefined && arePasskeysHere(ways.data);
   return (
-    <Page title={t.account.title} lead={t.account.lead}>
+    <Page
+      title={t.account.title}
+      lead={t.account.lead}
+      sample={{
+        path: `/people/${person.id}/sign-in-methods`,
+        typescript: `console.log(await vault.people.signInMethods('${person.id}'));`,
+        cli: `npx strongroom person methods --tenant default --person ${person.id}`,
+      }}
+    >
       <Section title={person.name}>
         <div class="panel-body">
           <Facts

@@ -32,7 +32,7 @@ export function ApplicationPage({ id }: { id: string }) {
       sample={{
         path: `/applications/${id}`,
         typescript: `const application = await vault.applications.get('${id}');`,
-        cli: `npx strongroom key create --tenant default --application ${id}`,
+        cli: `npx strongroom app get ${id}`,
       }}
       of={application}
       actions={

@@ -34,7 +34,7 @@ export function ApplicationsPage() {
       sample={{
         path: '/applications',
         typescript: 'for await (const one of vault.applications.list()) console.log(one.name);',
-        cli: 'npx strongroom key list --tenant default',
+        cli: 'npx strongroom app list',
       }}
       pages={applications}
       filters={

@@ -7,7 +7,7 @@ import { closeDialog, isDialogOpen, openDialog, subjectOf } from '../core/dialog
 import { fullTime, shortId } from '../core/format.ts';
 import { useLoad, usePages } from '../core/load.ts';
 import { hrefOf, place, setFilter } from '../core/router.ts';
-import { forTenant, session, vaultFor } from '../core/session.ts';
+import { forTenant, session, shellWord, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Button, ErrorNote, Facts, Field, Id, Pick, Time, useAction } from '../ui/basics.tsx';
 import type { RequestSample } from '../ui/copy-as.tsx';
@@ -314,6 +314,14 @@ function sampleOf(filter: ListLogsQuery): RequestSample {
   return {
     path: `/logs${search && `?${search}`}`,
     typescript: `for await (const entry of vault.logs.list(${JSON.stringify(filter)})) console.log(entry.message);`,
-    cli: 'npx strongroom logs export --tenant default --out log.jsonl',
+    cli: ['npx strongroom logs list --tenant default', ...optionsOf(filter)].join(' '),
   };
+}
+
+/** The filters as options of the command, two of which have names of their own. */
+function optionsOf(filter: ListLogsQuery): readonly string[] {
+  const names: Readonly<Record<string, string>> = { start_date: 'since', end_date: 'until' };
+  return Object.entries(filter).map(
+    ([name, value]) => `--${names[name] ?? name.replace('_', '-')} ${shellWord(String(value))}`,
+  );
 }

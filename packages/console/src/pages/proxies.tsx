@@ -33,6 +33,7 @@ export function ProxiesPage() {
       sample={{
         path: '/proxies',
         typescript: 'for await (const one of vault.proxies.list()) console.log(one.name);',
+        cli: 'npx strongroom proxy list',
       }}
       pages={proxies}
       keyOf={({ id }) => id}
@@ -100,6 +101,7 @@ export function ProxyPage({ id }: { id: string }) {
       sample={{
         path: `/proxies/${id}`,
         typescript: `const proxy = await vault.proxies.get('${id}');`,
+        cli: `npx strongroom proxy get ${id}`,
       }}
       of={proxy}
       actions={

@@ -50,7 +50,7 @@ export function ReactorsPage() {
       sample={{
         path: '/reactors',
         typescript: 'for await (const one of vault.reactors.list()) console.log(one.name);',
-        cli: 'npx strongroom reactor run reactor.js',
+        cli: 'npx strongroom reactor list',
       }}
       pages={reactors}
       keyOf={({ id }) => id}
@@ -106,6 +106,7 @@ export function ReactorPage({ id }: { id: string }) {
         path: `/reactors/${id}/react`,
         body: { args: { name: 'Ada' } },
         typescript: `const result = await vault.reactors.react('${id}', { args: { name: 'Ada' } });`,
+        cli: `npx strongroom reactor call ${id} --args args.json`,
       }}
       of={reactor}
       actions={

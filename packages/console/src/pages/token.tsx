@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { closeDialog, isDialogOpen, openDialog } from '../core/dialogs.ts';
 import { useLoad } from '../core/load.ts';
 import { hrefOf, navigate } from '../core/router.ts';
-import { may, state, vaultFor } from '../core/session.ts';
+import { may, shellWord, state, vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Area, Badge, Button, ErrorNote, Facts, Id, Section, Time } from '../ui/basics.tsx';
 import { DestroyDialog, FormDialog } from '../ui/dialog.tsx';
@@ -38,6 +38,7 @@ export function TokenPage({ id }: { id: string }) {
       sample={{
         path: `/tokens/${encodeURIComponent(id)}`,
         typescript: `const token = await vault.tokens.get(${JSON.stringify(id)});`,
+        cli: `npx strongroom token get ${shellWord(id)}`,
       }}
       of={token}
       actions={

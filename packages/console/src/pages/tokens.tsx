@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { oneLine } from '../core/format.ts';
 import { usePages } from '../core/load.ts';
 import { place, setFilter } from '../core/router.ts';
-import { vaultFor } from '../core/session.ts';
+import { shellWord, vaultFor } from '../core/session.ts';
 import { tokenTypes } from '../core/token-types.ts';
 import { t } from '../texts.ts';
 import { Badge, Pick, Time } from '../ui/basics.tsx';
@@ -136,6 +136,6 @@ function sampleOf(type: string, container: string): RequestSample {
   return {
     path: `/v2/tokens${search && `?${search}`}`,
     typescript: `for await (const token of vault.tokens.list(${JSON.stringify(filter)})) console.log(token.id);`,
-    cli: 'npx strongroom export tokens.jsonl',
+    cli: `npx strongroom token list${type && ` --type ${type}`}${container && ` --container ${shellWord(container)}`}`,
   };
 }

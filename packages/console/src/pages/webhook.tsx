@@ -309,5 +309,6 @@ function sampleOf(id: string): RequestSample {
   return {
     path: `/webhooks/${id}/deliveries`,
     typescript: `for await (const one of vault.webhooks.deliveries('${id}')) console.log(one.state);`,
+    cli: `npx strongroom webhook get ${id}`,
   };
 }

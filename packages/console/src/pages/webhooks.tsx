@@ -23,6 +23,7 @@ export function WebhooksPage() {
       sample={{
         path: '/webhooks',
         typescript: 'for await (const one of vault.webhooks.list()) console.log(one.url);',
+        cli: 'npx strongroom webhook list',
       }}
       pages={webhooks}
       keyOf={({ id }) => id}

@@ -79,7 +79,7 @@ export function CopyAs({ sample }: { sample: RequestSample }) {
                 ))}
             </div>
             <Code text={shown[form] ?? ''} />
-            <p class="hint">{t.copyAs.hint}</p>
+            <p class="hint">{form === 'cli' ? t.copyAs.cliHint : t.copyAs.hint}</p>
           </div>
         </Dialog>
       )}
