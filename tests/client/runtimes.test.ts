@@ -14,6 +14,7 @@ import { type ExerciseInput, expected } from '../support/client-exercise.ts';
 import { answer } from '../support/destination.ts';
 import { engineOf } from '../support/engines.ts';
 import { linesOfLog } from '../support/logs.ts';
+import { findNode24 } from '../support/node-24.ts';
 import { runProgram } from '../support/programs.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 import { startReceiver } from '../support/receivers.ts';
@@ -94,6 +95,7 @@ async function inputOf(): Promise<ExerciseInput> {
 const runtimes: Readonly<Record<string, readonly string[]>> = {
   'this Node': [process.execPath],
   'the Node of the machine': ['/usr/bin/node'],
+  'Node 24': [(await findNode24()) ?? 'node-24'],
   Deno: ['deno', 'run', '--allow-net', '--allow-env'],
   Bun: ['bun', 'run'],
   ...Object.fromEntries(
