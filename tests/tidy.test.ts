@@ -81,7 +81,7 @@ const shortcuts: readonly Ban[] = [
   {
     in: 'code',
     pattern: /\bprocess\s*\.\s*(?:stdin|stdout|stderr|argv|exit|exitCode)\b/,
-    allowed: /^src\/reactors\/sandbox\/child\/main\.ts$/,
+    allowed: /^src\/(?:reactors\/sandbox\/child\/main|cli\/agent\/inside)\.ts$/,
     instead: 'take it from the terminal of the command, so that several can run in one process',
   },
   { in: 'code', pattern: /\bas\s+any\b/, instead: 'parse it' },

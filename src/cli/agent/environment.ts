@@ -23,6 +23,22 @@ const ownVariables = new Set([
 /** Which authorities a program trusts. */
 const trusts = new Set([...rootsVariables, nodeRoots]);
 
+/**
+ * Node's own agent of all requests looks at the variables of proxies; one that a library makes for itself, as SDKs do
+ * to keep connections, does not without a setting. Libraries with agents of other kinds have settings of their own.
+ */
+const agentsModule = `'use strict';
+for (const module of [require('node:http'), require('node:https')]) {
+  const { Agent } = module;
+  const made = (options) => new Agent({ proxyEnv: process.env, ...options });
+  module.Agent = new Proxy(Agent, {
+    apply: (_target, _self, [options]) => made(options),
+    construct: (target, given, caller) =>
+      caller === module.Agent ? made(given[0]) : Reflect.construct(target, given, caller),
+  });
+}
+require('node:module').syncBuiltinESMExports();`;
+
 const loopbackHosts = 'localhost,127.0.0.1,::1';
 
 /** Whether no file may give a variable of this name. */
@@ -39,6 +55,8 @@ export interface AuthorityFiles {
 
 export interface AgentFolder {
   readonly path: string;
+  /** A module for Node to load first. */
+  readonly preload: string;
   /** Absent where no connection is opened. */
   readonly files: AuthorityFiles | undefined;
   remove(): void;
@@ -54,8 +72,9 @@ export function makeAgentFolder(certificate: string | undefined): AgentFolder {
     return file;
   };
   const remove = () => rmSync(folder, { recursive: true, force: true });
-  if (certificate === undefined) return { path: folder, files: undefined, remove };
   try {
+    const preload = write('agents.cjs', [agentsModule]);
+    if (certificate === undefined) return { path: folder, preload, files: undefined, remove };
     const own = [certificate, ...getCACertificates('extra')];
     const ofSystem = getCACertificates('system');
     const roots = ofSystem.length > 0 ? ofSystem : rootCertificates;
@@ -63,7 +82,7 @@ export function makeAgentFolder(certificate: string | undefined): AgentFolder {
       extra: write('authority.pem', own),
       roots: write('roots.pem', [...own, ...roots]),
     };
-    return { path: folder, files, remove };
+    return { path: folder, preload, files, remove };
   } catch (error) {
     remove();
     throw error;
@@ -73,6 +92,7 @@ export function makeAgentFolder(certificate: string | undefined): AgentFolder {
 export interface ProgramSettings {
   /** With the password. */
   readonly proxyUrl: string;
+  readonly preload: string;
   /** Without them, the program trusts what it trusts. */
   readonly files: AuthorityFiles | undefined;
   readonly placeholders: Readonly<Record<string, string>>;
@@ -82,7 +102,7 @@ export interface ProgramSettings {
 /** The variables of this process, without what is the vault's, and with these settings. */
 export function programEnvironment(
   environment: Environment,
-  { proxyUrl, files, placeholders, isLoopbackDirect }: ProgramSettings,
+  { proxyUrl, preload, files, placeholders, isLoopbackDirect }: ProgramSettings,
 ): Record<string, string | undefined> {
   const kept = Object.entries(environment).filter(
     ([name, value]) =>
@@ -95,6 +115,10 @@ export function programEnvironment(
     ...all(proxyVariables, proxyUrl),
     ...(files ? [...all(rootsVariables, files.roots), [nodeRoots, files.extra]] : []),
     ['NODE_USE_ENV_PROXY', '1'],
+    [
+      'NODE_OPTIONS',
+      [environment['NODE_OPTIONS'], `--require ${JSON.stringify(preload)}`].join(' ').trim(),
+    ],
     ...(isLoopbackDirect ? all(['NO_PROXY', 'no_proxy'], loopbackHosts) : []),
   ]);
 }

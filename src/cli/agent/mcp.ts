@@ -1,4 +1,5 @@
 /** `strongroom mcp`: the tools of a running vault, for an agent that starts them as a command. */
+import { minute } from '../../base/clock.ts';
 import { version } from '../../base/installation/manifest.ts';
 import { isObject, type Json } from '../../base/json.ts';
 import type { ServedTools } from '../../http/mcp/protocol.ts';
@@ -25,6 +26,9 @@ export const mcp: Command = {
   },
 };
 
+/** A person has ten minutes to approve a request. */
+const callMsMax = 11 * minute;
+
 /** @throws ResponseError from its methods where the vault refuses, or cannot be reached. */
 function toolsOf(profile: Profile): ServedTools {
   async function send(method: string, params: Json): Promise<never> {
@@ -32,6 +36,7 @@ function toolsOf(profile: Profile): ServedTools {
       method: 'POST',
       path: '/mcp',
       mediaType: 'application/json',
+      timeoutMs: callMsMax,
       body: { jsonrpc: '2.0', id: 1, method, params },
     });
     const result = isObject(response) ? response['result'] : undefined;

@@ -31,8 +31,8 @@ export const agentRun: Command = {
   summary:
     'Start a program that sends its requests through the forward proxy of a running vault, and holds placeholders ' +
     'in place of values. They are sent with the key of an application with egress policies, which the program does ' +
-    'not get: when this command ends, so does its way to the vault. The exit code is that of the program: 128 and the number of the signal that ended it, 127 if there is no such ' +
-    'program, 126 if it cannot be started.',
+    'not get: when this command ends, so does its way to the vault. The exit code is that of the program: 128 and ' +
+    'the number of the signal that ended it, 127 if there is no such program, 126 if it cannot be started.',
   operand: { name: 'COMMAND', meaning: 'the program and its arguments, after --', takesRest: true },
   flags: {
     variables: {
@@ -197,7 +197,7 @@ async function runProgram(
     const relay = await startRelay({ proxy, key, password }, place);
     const port = own ? insidePort : relay.port;
     const proxyUrl = `http://agent:${password}@127.0.0.1:${port}`;
-    const env = programEnvironment(terminal.env, { ...settings, proxyUrl, files: folder.files });
+    const env = programEnvironment(terminal.env, { ...settings, ...folder, proxyUrl });
     try {
       return await untilEnd(own ? wordsInside(words, own) : words, terminal, {
         env,

@@ -11,10 +11,12 @@ export interface CommandRequest {
   readonly path: string;
   readonly body?: Json;
   readonly mediaType?: string | undefined;
+  /** For what may wait for a person. */
+  readonly timeoutMs?: number;
 }
 
 /** Requests of commands end at the latest when the vault would end them. */
-const timeoutMs = 75_000;
+const timeoutMsDefault = 75_000;
 
 /**
  * @returns the body of the response; undefined where it has none.
@@ -23,7 +25,7 @@ const timeoutMs = 75_000;
  */
 export async function requestVault(
   { url, key }: Profile,
-  { method, path, body, mediaType }: CommandRequest,
+  { method, path, body, mediaType, timeoutMs = timeoutMsDefault }: CommandRequest,
 ): Promise<unknown> {
   if (URL.canParse(url)) requireEncrypted(new URL(url), 'the address of the vault');
   const address = url.replace(/\/$/, '');
