@@ -3,7 +3,8 @@
  * it is needed: of modules in the older form a bundle then finds the names.
  */
 import 'reflect-metadata';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import * as asn from '@peculiar/asn1-x509';
+import * as x509 from '@peculiar/x509';
 
-export { AsnConvert } from '@peculiar/asn1-schema';
-export * as asn from '@peculiar/asn1-x509';
-export * as x509 from '@peculiar/x509';
+export const certificateModules = { asn, AsnConvert, x509 };

@@ -41,7 +41,8 @@ export async function egressAuthority(
   }: { readonly hosts: readonly string[]; readonly tenant: string; readonly now: Instant },
 ): Promise<EgressAuthority> {
   assert(hosts.length > 0, 'an authority without names is valid for all names');
-  const { asn, AsnConvert, x509 } = await import('./certificate-modules.ts');
+  const { certificateModules } = await import('./certificate-modules.ts');
+  const { asn, AsnConvert, x509 } = certificateModules;
   const name = `CN=Strongroom egress ${tenant}`;
   const keys = await keyPairOf(derivedKey(keyring));
   const permitted = constrainedTo(hosts).map(
