@@ -129,6 +129,7 @@ const followed: Readonly<Record<string, string>> = {
   'README.md': 'tests/packaging/readme.test.ts',
   'docs/start.md': 'tests/packaging/readme.test.ts',
   'docs/tutorials/accept-cards.md': 'tests/fields/tutorial.test.ts',
+  'docs/tutorials/agents.md': 'tests/cli/agent-programs.test.ts',
 };
 
 /** Commands that need what a test has not, and what tests them in another form. */
