@@ -107,6 +107,7 @@ export async function worldOf(running: TestVault, called: Called): Promise<objec
       env: {
         STRONGROOM_URL: running.url,
         STRONGROOM_KEY: clients.apiKey,
+        MANAGEMENT: tenant.managementKey,
         WEBHOOK_SECRET: webhookSecret,
         PROVIDER_URL: called.url,
       },
