@@ -18,7 +18,7 @@ export type Selected =
 
 /** The help for commands that share their first words. */
 export const groups: Readonly<Record<string, string>> = {
-  database: 'how the tables lie in a database of several servers',
+  database: 'the tables of the database, and the move to another one',
   tenant: 'tenants, their quotas and host names',
   'tenant hosts': 'host names that a tenant may give to its proxies',
   key: 'keys of applications, for the operator',

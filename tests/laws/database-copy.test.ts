@@ -8,8 +8,10 @@ import { emptyPlace } from '../support/copy-places.ts';
 import { type EngineName, engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { signInPerson, useCode } from '../support/people.ts';
 import { nextLook } from '../support/poll.ts';
+import { sharedPostgres } from '../support/postgres.ts';
 import { beginCommand, environmentOf, runCommand, spawnVault } from '../support/process.ts';
 import { casesOf, seeded } from '../support/random.ts';
+import { freePort } from '../support/temporary.ts';
 import { createApplication, managementKey, request } from '../support/vault.ts';
 
 const names: readonly EngineName[] = ['sqlite', 'postgres'];
@@ -94,9 +96,9 @@ test('a place that is no URL of PostgreSQL is refused, and is not taken for a di
   const { dataDir } = await engineOf('sqlite').place(t);
   await runCommand(['database', 'migrate'], environmentOf({ databaseUrl: undefined, dataDir }));
   for (const [url, form] of [
-    ['mysql://127.0.0.1/vault', /must begin with postgres:/],
-    ['http://127.0.0.1/vault', /must begin with postgres:/],
-    ['postgres://127.0.0.1:65536/vault', /ports from 1 to 65535/],
+    ['mysql://127.0.0.1/vault', /--to must begin with postgres:/],
+    ['http://127.0.0.1/vault', /--to must begin with postgres:/],
+    ['postgres://127.0.0.1:65536/vault', /--to must have ports from 1 to 65535/],
   ] as const) {
     const { code, stderr } = await runCommand(
       ['database', 'copy', '--from', dataDir, '--to', url],
@@ -109,6 +111,26 @@ test('a place that is no URL of PostgreSQL is refused, and is not taken for a di
     ['mysql:', 'http:'].filter((directory) => existsSync(directory)),
     [],
   );
+});
+
+test('a URL that leads to no database is said by its option, whichever it is', async (t) => {
+  const { dataDir } = await engineOf('sqlite').place(t);
+  const { url } = await sharedPostgres();
+  const missing = Object.assign(new URL(url), { pathname: 'missing' }).href;
+  const silent = `postgres://127.0.0.1:${await freePort()}/vault`;
+  const options = ['--from', '--to'] as const;
+  for (const [wrong, reason] of [
+    [silent, (option: string) => `the database cannot be reached: .*; check ${option}, and`],
+    [missing, (option: string) => `database "missing" does not exist; check ${option}$`],
+  ] as const) {
+    for (const option of options) {
+      const places = options.flatMap((one) => [one, one === option ? wrong : dataDir]);
+      const { code, stderr } = await runCommand(['database', 'copy', ...places], {});
+      assert.equal(code, 1);
+      assert.match(stderr, new RegExp(reason(option), 'm'));
+    }
+  }
+  assert.deepEqual(existsSync(dataDir) ? readdirSync(dataDir) : [], []);
 });
 
 test('a copy without sessions ends each of them, with its entry', async (t) => {

@@ -47,6 +47,7 @@ import {
   readPlaces,
   readSource,
   readTenantPlaces,
+  requireReachable,
   takeTarget,
   tidyTarget,
   unfinished,
@@ -118,6 +119,7 @@ export const databaseCopy: Command = {
       return 0;
     }
     const places = readPlaces(terminal, from, required(flags, 'to'));
+    await requireReachable(places);
     const options = { terminal, ...places, withoutSessions: flags['without-sessions'] === true };
     const copied = await (flags['live'] === true ? copyLive : copyStill)(options);
     const { tables, moved, resumed, endedSessions } = copied;
@@ -169,6 +171,7 @@ async function runOfTenant(flags: Flags, terminal: Terminal, from: string): Prom
     return 0;
   }
   const places = placesOf(required(flags, 'to'));
+  await requireReachable(places);
   const isLive = flags['live'] === true;
   const { tables, moved, resumed } = await copyTenant({ ...places, terminal, asked, isLive });
   const rows = Object.values(tables).reduce((sum, table) => sum + table.rows, 0);

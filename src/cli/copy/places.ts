@@ -3,12 +3,16 @@ import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { type Config, readConfigAt } from '../../runtime/config/config.ts';
+import { ConfigError } from '../../runtime/config/problems.ts';
+import { openPostgresCopy } from '../../store/copying/postgres-copy.ts';
 import { takeDatabase } from '../../store/copying/postgres-target.ts';
 import type { DatabaseAddress } from '../../store/copying/source.ts';
 import { takeDirectory, tidyDirectory } from '../../store/copying/sqlite-target.ts';
 import type { CopyTarget, TargetOptions } from '../../store/copying/target.ts';
+import { RestoreError } from '../../store/restore-error.ts';
 import { stagingDirectory } from '../../store/sqlite/database.ts';
 import { UsageError } from '../terminal/command.ts';
+import { explain } from '../terminal/failure.ts';
 import { readGivenFile } from '../terminal/given-text.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
@@ -25,16 +29,49 @@ export interface KeyedConfig {
 
 const urlForm = /^[a-z][a-z0-9+.-]*:\/\//i;
 
+const urlVariable = 'STRONGROOM_DATABASE_URL';
+type PlaceOption = '--from' | '--to';
+
 /** The other variables stay as they are. Of another scheme it is refused as a URL, and is no directory. */
-function configAt({ env }: Terminal, place: string): Config {
-  return readConfigAt(env, urlForm.test(place) ? { DATABASE_URL: place } : { DATA_DIR: place });
+function configAt({ env }: Terminal, place: string, option: PlaceOption): Config {
+  try {
+    return readConfigAt(env, urlForm.test(place) ? { DATABASE_URL: place } : { DATA_DIR: place });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(error.problems.map((text) => text.replaceAll(urlVariable, option)));
+  }
+}
+
+/**
+ * Before the vault is verified, which takes long.
+ * @throws RestoreError that names the option whose URL leads to no database. Nothing has changed then.
+ */
+export async function requireReachable({ source, target }: CopyPlaces): Promise<void> {
+  await reach('--from', source);
+  await reach('--to', target);
+}
+
+async function reach(option: PlaceOption, { databaseUrl }: Config): Promise<void> {
+  if (databaseUrl === undefined) return;
+  try {
+    await (await openPostgresCopy(databaseUrl)).close();
+  } catch (error) {
+    throw saidOf(option, error);
+  }
+}
+
+/** @returns the error with the option in the place of the variable that servers have for a URL. */
+export function saidOf(option: PlaceOption, error: unknown): unknown {
+  const said = explain(error);
+  if (!said.includes(urlVariable)) return error;
+  return new RestoreError(said.replaceAll(urlVariable, option), { cause: error });
 }
 
 export function readPlaces(terminal: Terminal, from: string, to: string): CopyPlaces {
   if (resolve(from) === resolve(to)) throw new UsageError('--from and --to are the same place');
-  const source = configAt(terminal, from);
+  const source = configAt(terminal, from, '--from');
   // The operator gives the key to the new place. Until then it is where the vault is now.
-  return { source, target: { ...configAt(terminal, to), rootKey: source.rootKey } };
+  return { source, target: { ...configAt(terminal, to, '--to'), rootKey: source.rootKey } };
 }
 
 export interface TenantPlaces {
@@ -54,7 +91,7 @@ export function readTenantPlaces(terminal: Terminal, { from, to, environment }: 
     environment === undefined
       ? terminal
       : { ...terminal, env: { ...withoutRootKey(terminal), ...readEnvironment(environment) } };
-  return { source: configAt(terminal, from), target: configAt(target, to) };
+  return { source: configAt(terminal, from, '--from'), target: configAt(target, to, '--to') };
 }
 
 function withoutRootKey({ env }: Terminal): Terminal['env'] {
@@ -77,7 +114,7 @@ function readEnvironment(file: string): Record<string, string> {
 }
 
 export function readSource(terminal: Terminal, from: string): Config {
-  return configAt(terminal, from);
+  return configAt(terminal, from, '--from');
 }
 
 export function addressOf({ databaseUrl, dataDir }: Config): DatabaseAddress {
@@ -100,10 +137,12 @@ export function findTarget(config: Config, copy: string): Promise<CopyTarget | u
   return take(config, { copy, begin: false });
 }
 
-function take({ databaseUrl, dataDir }: Config, options: TargetOptions) {
-  return databaseUrl === undefined
-    ? takeDirectory(dataDir, options)
-    : takeDatabase(databaseUrl, options);
+async function take({ databaseUrl, dataDir }: Config, options: TargetOptions) {
+  if (databaseUrl === undefined) return takeDirectory(dataDir, options);
+  return takeDatabase(databaseUrl, options).catch((error) => {
+    // Of a worker that cannot be reached, where the tables are distributed.
+    throw saidOf('--to', error);
+  });
 }
 
 /** Removes what an interrupted last step has left of the copy. Servers may run there. */

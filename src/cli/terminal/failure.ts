@@ -30,7 +30,10 @@ const operatorErrors = new Set([
 ]);
 
 /** PostgreSQL's about connecting, signing in, resources and the machine, which name no value. */
-const databaseErrors = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$/;
+const databaseErrors = /^(?:08|53|57|58)[0-9A-Z]{3}$/;
+
+/** Those of the address: no such user, a wrong password, no such database. */
+const addressErrors = /^(?:28|3D)[0-9A-Z]{3}$/;
 
 /** Node's code for what SQLite refuses. Its messages name tables and columns, and no value. */
 const sqliteError = 'ERR_SQLITE_ERROR';
@@ -53,6 +56,7 @@ export function explain(error: unknown): string {
   // What the operating system refuses, it says of a file or an address.
   if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
   const code = 'code' in error ? String(error.code) : '';
+  if (addressErrors.test(code)) return `${error.message}; check STRONGROOM_DATABASE_URL`;
   const isOfDatabase = code === sqliteError || databaseErrors.test(code);
   return isOfDatabase ? error.message : `${code} ${reasonOf(error)}`.trim();
 }

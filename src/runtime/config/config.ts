@@ -179,7 +179,8 @@ export function readConfig(given: Environment): Config {
 }
 
 /**
- * Reads the configuration for another place: the variables that name one are those given.
+ * Reads the configuration for another place: the variables that name one are those given, and how its tables lie is
+ * what the database says.
  * @throws ConfigError like {@link readConfig}.
  */
 export function readConfigAt(
@@ -189,6 +190,7 @@ export function readConfigAt(
   const {
     STRONGROOM_DATABASE_URL: _url,
     STRONGROOM_DATABASE_URL_FILE: _file,
+    STRONGROOM_DATABASE_DISTRIBUTE: _distribute,
     ...others
   } = environment;
   const named = Object.entries(place).map(([name, value]) => [`STRONGROOM_${name}`, value]);

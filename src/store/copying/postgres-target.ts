@@ -71,7 +71,7 @@ export async function takeDatabase(
 }
 
 /**
- * From the first commit on no server starts here. Tables are distributed while they are empty, and Citus distributes
+ * From the first commit on no server starts here, unless the tables cannot be made: then nothing is left. Tables are distributed while they are empty, and Citus distributes
  * an index with its table, so that none is left out there.
  */
 async function prepare(database: PostgresCopy, copy: string) {
@@ -84,15 +84,20 @@ async function prepare(database: PostgresCopy, copy: string) {
     `insert into schema_version (version, oldest_server) values (0, ${restoringServer})`,
     'commit',
   );
-  await database.run(
-    'begin',
-    ...pendingStatements({ version: 0, oldestServer: 0 }, types),
-    `update schema_version set oldest_server = ${restoringServer}`,
-  );
-  const placement = await distributeNewTables(async (text) => ({ rows: await ask(text) }));
-  const indexes = placement === 'distributed' ? [] : await withoutIndexes(ask);
-  const state = { copy, indexes, tables: {} };
-  await createState(database, state);
-  await database.run('commit');
-  return state;
+  try {
+    await database.run(
+      'begin',
+      ...pendingStatements({ version: 0, oldestServer: 0 }, types),
+      `update schema_version set oldest_server = ${restoringServer}`,
+    );
+    const placement = await distributeNewTables(async (text) => ({ rows: await ask(text) }));
+    const indexes = placement === 'distributed' ? [] : await withoutIndexes(ask);
+    const state = { copy, indexes, tables: {} };
+    await createState(database, state);
+    await database.run('commit');
+    return state;
+  } catch (error) {
+    await database.run('rollback', dropVault).catch(() => undefined);
+    throw error;
+  }
 }
