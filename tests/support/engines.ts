@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { openStore } from '../../src/store/open/open.ts';
 import type { Store } from '../../src/store/store.ts';
+import { isCitus } from './citus-cluster.ts';
 import { copyMigratedFile, createMigratedDatabase } from './migrated.ts';
 import { sharedPostgres } from './postgres.ts';
 import { drawVariable } from './random.ts';
@@ -50,13 +51,17 @@ export interface Engine {
 
 /** One engine, for a test of what only that one has. */
 export function engineOf(name: EngineName): Engine {
+  // Of a cluster there are too many files to keep those of all tests.
+  const owner = (t: Lender) => (isCitus() ? t : undefined);
   const place = async (t: Lender): Promise<Place> => ({
-    databaseUrl: name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined,
+    databaseUrl:
+      name === 'postgres' ? await (await sharedPostgres()).createDatabase(owner(t)) : undefined,
     dataDir: temporaryDirectory(t),
   });
   const migrated = async (t: Lender): Promise<Place> => {
     const dataDir = temporaryDirectory(t);
-    if (name === 'postgres') return { databaseUrl: await createMigratedDatabase(), dataDir };
+    if (name === 'postgres')
+      return { databaseUrl: await createMigratedDatabase(owner(t)), dataDir };
     await copyMigratedFile(dataDir);
     return { databaseUrl: undefined, dataDir };
   };

@@ -7,6 +7,7 @@ import { openStore } from '../../src/store/open/open.ts';
 import { databaseFile } from '../../src/store/sqlite/database.ts';
 import { execute, isCitus } from './citus-cluster.ts';
 import { type SharedPostgres, sharedPostgres } from './postgres.ts';
+import type { Lender } from './temporary.ts';
 
 /** Where the runner put what is copied, so that not every test file makes its own. */
 export const templateVariables = {
@@ -20,11 +21,11 @@ let database: Promise<string> | undefined;
 let file: Promise<string> | undefined;
 
 /** @returns the URL of a database of the shared cluster that has the tables and no row of a vault. */
-export async function createMigratedDatabase(): Promise<string> {
+export async function createMigratedDatabase(t?: Lender): Promise<string> {
   const postgres = await sharedPostgres();
   const named = process.env[templateVariables.database];
   database ??= named === undefined ? makeTemplateDatabase(postgres) : Promise.resolve(named);
-  return postgres.createDatabase(undefined, await database);
+  return postgres.createDatabase(t, await database);
 }
 
 /** Puts the database file of an empty vault of the embedded engine into a directory. */
