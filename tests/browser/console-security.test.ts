@@ -46,7 +46,7 @@ onBothEngines('attacks on the console', (engine) => {
     test('attacks on the console', { skip: withoutBrowser }, () => undefined);
     return;
   }
-  const { newDesk } = consoleOf(engine, {
+  const { newDesk, newTenant } = consoleOf(engine, {
     environment: { ...environment, STRONGROOM_REACTORS: 'on' },
   });
 
@@ -191,6 +191,33 @@ onBothEngines('attacks on the console', (engine) => {
     });
     return { application, proxy, reactor, webhook, person };
   }
+
+  test('at the address of another tenant’s things, a person learns not even that they exist', async () => {
+    const { page, complaints } = await newDesk();
+    const other = await newTenant();
+    const key = other.managementKey;
+    const send = async (path: string, body: object): Promise<string> =>
+      (await other.send('POST', path, { key, body })).body.id;
+    const name = 'a name of another tenant';
+    const application = await send('/applications', {
+      ...{ name, type: 'private' },
+      permissions: ['token:read'],
+    });
+    const proxy = await send('/proxies', { name, destination_url: destinationUrl });
+    const { body: token } = await other.token({ type: 'token', data: 'x', metadata: { name } });
+    const absent = crypto.randomUUID();
+    const said = async (path: string, id: string): Promise<string> => {
+      await goTo(page, `/${path}/${id}`);
+      const text = await page.locator('main').getByRole('alert').innerText();
+      assert.ok(!(await holds(page, name)), path);
+      return text.replace(/ \[trace id .*\]/, '');
+    };
+    const others = { applications: application, proxies: proxy, tokens: token.id };
+    for (const [path, id] of Object.entries(others)) {
+      assert.equal(await said(path, id), await said(path, absent), path);
+    }
+    assert.deepEqual(complaints, []);
+  });
 
   test('an address of the console leads nowhere else', async () => {
     const { tenant, page } = await newDesk();

@@ -3,12 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { signedEveryMs } from '../../src/audit/checkpoints.ts';
 import { day } from '../../src/base/clock.ts';
-import { openBlock } from '../../src/store/log-chain/block.ts';
-import { editEntry } from '../support/blocks.ts';
 import { onBothEngines } from '../support/engines.ts';
-import { signCheckpoints, verifyPlace } from '../support/logs.ts';
+import { alterNewestEntry, signCheckpoints, verifyPlace } from '../support/logs.ts';
 import { nextLook } from '../support/poll.ts';
-import { storedRows } from '../support/rows.ts';
 import { type TestTenant, tenantsOf, untilUsed } from '../support/tenant.ts';
 import { createStillClock, startVault } from '../support/vault.ts';
 import { createWebhook, eventsOf } from '../support/webhooks.ts';
@@ -65,7 +62,7 @@ onBothEngines('GET /logs/verification', (engine) => {
     await grow(tenant);
     assert.deepEqual((await verify(tenant)).findings, []);
     const broken = await grow(tenant);
-    await alterNewest(tenant);
+    await alterNewestEntry(engine, tenant);
     const found = await verify(tenant);
     const { checkpoint } = found;
     assert.deepEqual(
@@ -110,7 +107,7 @@ onBothEngines('GET /logs/verification', (engine) => {
     const tenant = await tenants();
     await grow(tenant);
     await verify(tenant);
-    await alterNewest(tenant);
+    await alterNewestEntry(engine, tenant);
     await grow(tenant);
     assert.deepEqual((await verify(tenant)).findings, []);
     const { findings } = await verifyPlace(tenant.vault.place);
@@ -159,19 +156,4 @@ onBothEngines('GET /logs/verification', (engine) => {
     assert.equal((await tenant.vault.send('GET', path)).status, 401);
     assert.equal((await tenant.send('GET', path)).status, 403);
   });
-
-  /** Edits the newest entry about a token. */
-  async function alterNewest(tenant: TestTenant): Promise<void> {
-    const { place } = tenant.vault;
-    const blocks = (await storedRows(engine, place, 'logs'))
-      .filter(({ tenant_id }) => tenant_id === tenant.id)
-      .toSorted((one, other) => one.last_at - other.last_at || one.first_seq - other.first_seq);
-    const entries = blocks.flatMap((block) =>
-      (openBlock(block) ?? []).map((entry) => ({ block, entry })),
-    );
-    const newest = entries.findLast(({ entry }) => entry.entity_type === 'token');
-    assert.ok(newest);
-    const change = { message: 'Token read by nobody' };
-    await editEntry(engine, place, newest.block, { seq: newest.entry.seq, change });
-  }
 });

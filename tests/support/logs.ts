@@ -5,10 +5,14 @@ import { asLines, formatRecord, type LogRecord } from '../../src/audit/records.t
 import type { Signed } from '../../src/audit/statements.ts';
 import { LogVerifier, type Verification } from '../../src/audit/verify.ts';
 import type { TenantId } from '../../src/base/ids.ts';
+import { openBlock } from '../../src/store/log-chain/block.ts';
 import type { ChainedEntry } from '../../src/store/log-chain/entries.ts';
 import { openReadOnly } from '../../src/store/open/read-only.ts';
-import type { Place } from './engines.ts';
+import { editEntry } from './blocks.ts';
+import type { Engine, Place } from './engines.ts';
 import { runJob } from './jobs.ts';
+import { storedRows } from './rows.ts';
+import type { TestTenant } from './tenant.ts';
 import type { TestVault } from './vault.ts';
 
 /** A log in parts, so that a test can alter one of them. */
@@ -98,4 +102,21 @@ export async function mixedTraffic(vault: TestVault, rounds: number): Promise<vo
 /** Lets the job sign a checkpoint now. */
 export function signCheckpoints(vault: TestVault): Promise<number> {
   return runJob(vault, 'sign log checkpoints');
+}
+
+/** Edits the newest entry about a token, as one who can write to the database does. */
+export async function alterNewestEntry(
+  engine: Engine,
+  { id, vault: { place } }: TestTenant,
+): Promise<void> {
+  const blocks = (await storedRows(engine, place, 'logs'))
+    .filter(({ tenant_id }) => tenant_id === id)
+    .toSorted((one, other) => one.last_at - other.last_at || one.first_seq - other.first_seq);
+  const entries = blocks.flatMap((block) =>
+    (openBlock(block) ?? []).map((entry) => ({ block, entry })),
+  );
+  const newest = entries.findLast(({ entry }) => entry.entity_type === 'token');
+  if (newest === undefined) throw new Error('the log has no entry about a token');
+  const change = { message: 'Token read by nobody' };
+  await editEntry(engine, place, newest.block, { seq: newest.entry.seq, change });
 }

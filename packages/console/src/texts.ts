@@ -483,8 +483,9 @@ export const t = {
     logHint: 'A file that strongroom logs export has written.',
     kept: 'Checkpoint that you kept (optional)',
     keptHint:
-      'The response of GET /logs/checkpoint that you stored elsewhere. It proves that nothing ' +
-      'was cut off.',
+      'Responses of GET /logs/checkpoint that you stored elsewhere, one in each line. They prove ' +
+      'that nothing was cut off.',
+    noCheckpoint: 'The file with the checkpoint is not JSON.',
     submit: 'Verify',
     intact: (entries: number) => `The log is intact: ${entries} entries.`,
     altered: 'The log was altered:',

@@ -1,5 +1,5 @@
 /** The audit log: filters, one entry explained, its verification in the browser, and an export. */
-import type { ListLogsQuery, LogEntry } from '@strongroom/client';
+import type { ListLogsQuery, LogCheckpoint, LogEntry } from '@strongroom/client';
 import type { LogReport } from '@strongroom/client/verify';
 import { verifyLog } from '@strongroom/client/verify';
 import { useState } from 'preact/hooks';
@@ -270,10 +270,9 @@ function Verify({ onClose }: { onClose: () => void }) {
       isReady={log !== undefined}
       onClose={onClose}
       onSubmit={async () => {
-        const newest = await vaultFor('log:read').logs.checkpoint();
-        const stored = kept ? [JSON.parse(await kept.text())] : [];
-        const publicKeys = newest.public_keys;
-        const checkpoints = [newest, ...stored];
+        // What the vault has signed after the export is not in it.
+        const { public_keys: publicKeys } = await vaultFor('log:read').logs.checkpoint();
+        const checkpoints = kept ? checkpointsIn(await kept.text()) : [];
         setReport(await verifyLog((await log?.text()) ?? '', { publicKeys, checkpoints }));
       }}
     >
@@ -295,6 +294,16 @@ function Verify({ onClose }: { onClose: () => void }) {
       )}
     </FormDialog>
   );
+}
+
+/** One, or a line of each. @throws Error with a text for the person. */
+function checkpointsIn(text: string): LogCheckpoint[] {
+  for (const texts of [[text], text.trim().split('\n')]) {
+    try {
+      return texts.map((one) => JSON.parse(one));
+    } catch {}
+  }
+  throw new Error(t.verify.noCheckpoint);
 }
 
 /** The entries that match, as lines of JSON. */
