@@ -193,6 +193,28 @@ suite('agent run', () => {
     received();
   });
 
+  test('git pushes over HTTPS to a server of its own protocol, and clones again', {
+    skip: isAbsent('git'),
+  }, async (t) => {
+    t.after(() => destination.behave(echo));
+    const bare = join(folder, 'pushed.git');
+    execFileSync('git', ['init', '--bare', bare], { stdio: 'pipe' });
+    execFileSync('git', ['-C', bare, 'config', 'http.receivepack', 'true']);
+    destination.behave(gitServer(folder));
+    const script = `set -e
+      git clone "https://agent:$API_KEY@localhost:${destination.port}/pushed.git" "$0/work" && cd "$0/work"
+      echo by the agent > b.txt && git add . && git -c user.name=a -c user.email=a@b.example commit -m b
+      git push origin HEAD
+      git clone "https://agent:$API_KEY@localhost:${destination.port}/pushed.git" "$0/again"`;
+    const place = join(folder, 'git');
+    mkdirSync(place);
+    const { code, stderr } = await runAgent(['sh', '-c', script, place]);
+    assert.equal(code, 0, stderr);
+    assert.equal(readFileSync(join(place, 'again', 'b.txt'), 'utf8'), 'by the agent\n');
+    assert.ok(!readFileSync(join(place, 'work', '.git', 'config'), 'utf8').includes(secret));
+    received();
+  });
+
   test('the program has placeholders, the settings of the proxy, and nothing of the vault', async () => {
     const { code, stdout, stderr } = await runAgent(printing('JSON.stringify(process.env)'), {
       API_KEY: 'the value itself',
@@ -479,6 +501,45 @@ suite('the way of a program to the vault', () => {
 });
 
 const left = () => readdirSync(temporary).filter((name) => name.startsWith('strongroom-agent-'));
+
+/** Git's own server, as web servers start it (RFC 3875), for who signs in with the secret. */
+function gitServer(repositories: string): Behavior {
+  return async ({ request, response, received: all }) => {
+    const { body } = await all;
+    const basic = `Basic ${Buffer.from(`agent:${secret}`).toString('base64')}`;
+    if (request.headers.authorization !== basic) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+      return;
+    }
+    const { pathname, search } = new URL(request.url ?? '', url);
+    const { status, stdout, stderr } = spawnSync('git', ['http-backend'], {
+      input: body,
+      maxBuffer: 10_000_000,
+      env: {
+        PATH: process.env['PATH'],
+        GIT_PROJECT_ROOT: repositories,
+        GIT_HTTP_EXPORT_ALL: '1',
+        REMOTE_USER: 'agent',
+        REQUEST_METHOD: request.method,
+        PATH_INFO: pathname,
+        QUERY_STRING: search.slice(1),
+        CONTENT_TYPE: request.headers['content-type'] ?? '',
+        CONTENT_LENGTH: String(body.length),
+        HTTP_CONTENT_ENCODING: String(request.headers['content-encoding'] ?? ''),
+        GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+      },
+    });
+    assert.equal(status, 0, String(stderr));
+    const end = stdout.indexOf('\r\n\r\n');
+    const head = stdout.subarray(0, end).toString().split('\r\n');
+    for (const line of head) {
+      const [name = '', value = ''] = line.split(': ');
+      if (name === 'Status') response.statusCode = Number.parseInt(value, 10);
+      else response.setHeader(name, value);
+    }
+    response.end(stdout.subarray(end + 4));
+  };
+}
 
 /** As a plain web server has one. */
 function newRepository(): string {
