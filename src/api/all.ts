@@ -18,6 +18,7 @@ import type { Tenants } from '../rules/tenant.ts';
 import type { Enrichments } from '../tokens/enrichments/enrichments.ts';
 import type { TokenReading } from '../tokens/read.ts';
 import { applications } from './applications.ts';
+import { approvals } from './approvals.ts';
 import { clientKeys } from './client-keys.ts';
 import type { OpenOperation, Resource, Section } from './declaration/operation.ts';
 import { egress } from './egress.ts';
@@ -71,6 +72,7 @@ const resources: readonly Resource<ApiTools & Enrichments>[] = [
   people,
   proxies,
   egress,
+  approvals,
   reactors,
   clientKeys,
   webhooks,

@@ -162,6 +162,10 @@ const explanation = object(
     reason: attribute(text, 'Why.'),
     policy: attribute(Type.Optional(Type.Integer()), 'The policy that decides, counted from 0.'),
     approval: attribute(Type.Optional(Type.Enum([...approvals])), meanings.approval),
+    waits: attribute(
+      Type.Optional(Type.Boolean()),
+      'Whether it would wait for the approval of a person, which nobody has given for it yet.',
+    ),
     value: attribute(
       Type.Optional(
         object({
@@ -193,7 +197,7 @@ export function explainingEgress(tools: EgressExplaining, application: string): 
         url: 'https://api.example.com/v1/charges',
         egress: [{ host: 'api.example.com', methods: ['POST'] }],
       },
-      reply: { outcome: 'sent', policy: 0, approval: 'none' },
+      reply: { outcome: 'sent', policy: 0, approval: 'none', waits: false },
     },
     handle: ({ caller, body }) => explainEgress(tools, caller, body),
   });

@@ -37,6 +37,7 @@ export const errorKinds = {
   reactor_unavailable: { status: 503, title: validation },
   integrity: { status: 500, title: 'Stored data failed its integrity check' },
   bad_gateway: { status: 502, title: 'Bad Gateway' },
+  gateway_timeout: { status: 504, title: 'Gateway Timeout' },
   loop_detected: { status: 508, title: 'Loop Detected' },
   unavailable: { status: 503, title: 'Service Unavailable' },
   insufficient_storage: { status: 507, title: 'Insufficient Storage' },

@@ -20,6 +20,7 @@ export type PersonId = Brand<string, 'PersonId'>;
 export type ConsoleSessionId = Brand<string, 'ConsoleSessionId'>;
 export type ConsoleLinkId = Brand<string, 'ConsoleLinkId'>;
 export type SignInMethodId = Brand<string, 'SignInMethodId'>;
+export type ApprovalId = Brand<string, 'ApprovalId'>;
 
 const tokenIdLengthMin = 3;
 export const tokenIdLengthMax = 400;
@@ -61,7 +62,8 @@ export function parseUuid<
     | DeliveryId
     | PersonId
     | ConsoleSessionId
-    | SignInMethodId,
+    | SignInMethodId
+    | ApprovalId,
 >(text: string): Id | undefined {
   return uuidPattern.test(text) ? (text.toLowerCase() as Id) : undefined;
 }
@@ -86,7 +88,8 @@ export function newUuid<
     | PersonId
     | ConsoleSessionId
     | ConsoleLinkId
-    | SignInMethodId,
+    | SignInMethodId
+    | ApprovalId,
 >(random: Random): Id {
   const bytes = random(16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

@@ -37,6 +37,7 @@ export const groups: Readonly<Record<string, string>> = {
   reactor: 'reactors and their code',
   webhook: 'webhooks',
   session: 'sessions',
+  approvals: 'requests of programs that wait for a person',
   agent: 'programs that use values without seeing them',
 };
 

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { type Container, containerForm, parseContainer } from '../base/container.ts';
 import { parseTokenId, type TokenId, tokenIdForm } from '../base/ids.ts';
 import { createValidationErrors, type ValidationErrors } from '../base/validation-errors.ts';
+import { sha256 } from '../keys/digest.ts';
 import { matchesWildcard } from './destinations.ts';
 import { hostLengthMax } from './host-names.ts';
 import type { ApplicationKind } from './permissions.ts';
@@ -311,6 +312,11 @@ function hostMatches(pattern: string, host: string): boolean {
   return host.endsWith(parent) && first !== '' && !first.includes('.') && first !== '*';
 }
 
+/** What an approval is for ends with the policy: any change of it makes another one. */
+export function digestOfPolicy(policy: EgressPolicy): string {
+  return sha256(JSON.stringify(policy)).toString('base64url');
+}
+
 /** A request as policies see it. */
 export interface EgressTarget {
   readonly isPlain: boolean;
@@ -353,12 +359,12 @@ export function policyHasToken(
   );
 }
 
-/** Whether a value may stand there. In a path of JSON, `*` is any member or any element. */
-export function policyHasPlace({ places = [] }: EgressPolicy, place: string): boolean {
-  if (places.includes(place)) return true;
-  if (!place.startsWith('json:')) return false;
+/** The place of the policy where a value may stand so. In a path of JSON, `*` is any member or any element. */
+export function placeOfPolicy({ places = [] }: EgressPolicy, place: string): string | undefined {
+  if (places.includes(place)) return place;
+  if (!place.startsWith('json:')) return undefined;
   const steps = place.slice('json:'.length).split('.');
-  return places.some((one) => {
+  return places.find((one) => {
     if (!one.startsWith('json:')) return false;
     const pattern = one.slice('json:'.length).split('.');
     return (

@@ -16,6 +16,7 @@ export const displayNames: Readonly<Record<Entity | ForeignEntity, string>> = {
   application: 'Application',
   application_key: 'Application Key',
   application_template: 'Application Template',
+  approval: 'Approval',
   bank: 'Bank',
   card: 'Card',
   console_session: 'Console Session',

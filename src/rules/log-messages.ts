@@ -81,6 +81,15 @@ export const messages = {
     invoke: 'Proxy invoked',
     scrub: 'Values taken out of a response',
   },
+  approval: {
+    create: 'Approval of a request asked for',
+    read: 'Approval retrieved',
+    list: 'Approvals listed',
+    approve: 'Request approved',
+    deny: 'Request denied',
+    delete: 'Approval not needed any more',
+    expire: 'Approval expired',
+  },
   reactor: {
     create: 'Reactor created',
     read: 'Reactor retrieved',

@@ -53,7 +53,10 @@ interface OffsetList<T extends ListedTable, Id, Filter> {
   page(filter: Filter & PageBounds<Id>): Query<Unproven<T>>;
 }
 
-type ListedTable = Extract<ProvenTable, 'applications' | 'proxies' | 'reactors' | 'sessions'>;
+type ListedTable = Extract<
+  ProvenTable,
+  'applications' | 'approvals' | 'proxies' | 'reactors' | 'sessions'
+>;
 
 interface RowsOfPage<T extends ListedTable> {
   readonly rows: readonly Unproven<T>[];

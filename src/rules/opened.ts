@@ -87,6 +87,7 @@ const accounts: Readonly<Record<string, Account>> = {
   'proxy.body': { entity: 'proxy', byId: false },
   'reactor.body': { entity: 'reactor', byId: false },
   'webhook.body': { entity: 'webhook', byId: false },
+  'approval.body': { entity: 'approval', byId: false },
 };
 
 /** How the log accounts for a field. Fails for a field that callers never open. */

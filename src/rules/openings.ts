@@ -31,6 +31,8 @@ const vaultJobs = {
   'deliver events': 'events, and where and with which secret they are sent',
   'sign deliveries': 'the key that signs what is sent to webhooks',
   'rotate keys': 'secrets of the vault itself, which are sealed again under a new key',
+  'match approvals':
+    'which request a person approved, which is compared with the one that is about to be sent',
   'match results':
     'whose call a stored result is of, which is found out before the result is opened for a caller',
   'run reactor calls': 'asynchronous calls of reactors, as their callers sent them',

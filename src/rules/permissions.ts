@@ -63,6 +63,8 @@ const rows = {
   'person:create': managing('Let people into the console, as any application'),
   'person:update': managing('Change as which applications people act'),
   'person:delete': managing('Remove people, and end their sessions'),
+  'approval:read': reading('Read requests of programs that wait for a person'),
+  'approval:decide': managing('Approve and deny requests of programs that wait for a person'),
   'proxy:read': reading('Read proxies'),
   'proxy:create': managing('Create proxies'),
   'proxy:update': managing('Update proxies, and read their configuration'),

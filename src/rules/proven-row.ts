@@ -133,6 +133,7 @@ const openings: { readonly [T in ExplainedName]: (keys: Keys, row: RowFromStore<
   console_links: requiringProof('console_links'),
   console_sessions: requiringProof('console_sessions'),
   sign_in_methods: requiringProof('sign_in_methods'),
+  approvals: requiringProof('approvals'),
   tokens: requiringSeal('tokens'),
   token_intents: requiringSeal('token_intents'),
 };
@@ -180,6 +181,7 @@ const unprovenColumns: Readonly<Record<ProvenTable, readonly string[]>> = {
   console_links: ['proof'],
   console_sessions: ['proof'],
   sign_in_methods: ['proof'],
+  approvals: ['proof'],
 };
 
 const linkMaker = ['created_by', 'created_by_key', 'created_by_person'] as const;

@@ -10,7 +10,7 @@ import type { Keys } from './proven-row.ts';
 
 /** The row that the settings belong to. */
 export interface SettingsOwner {
-  readonly entity: 'proxy' | 'reactor' | 'webhook';
+  readonly entity: 'approval' | 'proxy' | 'reactor' | 'webhook';
   readonly tenant_id: TenantId;
   readonly id: string;
   readonly version: number;

@@ -33,6 +33,7 @@ import type { Tenant } from './tenant.ts';
 /** The tables of such resources. */
 export type ResourceTable =
   | 'applications'
+  | 'approvals'
   | 'client_keys'
   | 'people'
   | 'proxies'
@@ -370,7 +371,7 @@ export interface ReplacedResource<T extends ReplacedTable, Request, Settings, Op
   ): Promise<Omit<RelatedChange, 'entries'> & { readonly row: Row<T> }>;
 }
 
-type ReplacedTable = Exclude<ResourceTable, 'client_keys' | 'people'>;
+type ReplacedTable = Exclude<ResourceTable, 'approvals' | 'client_keys' | 'people'>;
 
 interface ReplacedRow {
   readonly version: number;

@@ -68,6 +68,7 @@ const inserted: { readonly [T in Table]: NeedsRoom } = {
   people: true,
   console_links: true,
   sign_in_methods: true,
+  approvals: true,
   console_sessions: {
     goesOn: 'Few people sign in, and they may come to find out what takes the space.',
   },
@@ -110,6 +111,7 @@ const replaced: { readonly [T in VersionedTable]: NeedsRoom } = {
   console_links: same,
   console_sessions: same,
   sign_in_methods: same,
+  approvals: same,
   log_removals: ofLog,
 };
 

@@ -33,6 +33,7 @@ export const explainedTables = {
   console_links: { entity: 'console_link', id: 'link_id', by: 'proof' },
   console_sessions: { entity: 'console_session', id: 'session_id', by: 'proof' },
   sign_in_methods: { entity: 'sign_in_method', id: 'method_id', by: 'proof' },
+  approvals: { entity: 'approval', id: 'approval_id', by: 'proof' },
   tokens: { entity: 'token', id: 'token_id', by: 'data' },
   token_intents: { entity: 'token_intent', id: 'token_intent_id', by: 'data' },
 } as const satisfies Record<string, ExplainedTable>;

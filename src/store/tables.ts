@@ -9,6 +9,7 @@ import type {
   TenantId,
 } from '../base/ids.ts';
 import { activityTables } from './activity-table.ts';
+import { approvalTables } from './approval-table.ts';
 import {
   bytes,
   type Column,
@@ -258,6 +259,7 @@ export const tables = {
   ...eventTables,
   ...keyTables,
   ...peopleTables,
+  ...approvalTables,
   ...logTables,
   ...workTables,
   ...activityTables,

@@ -13,6 +13,7 @@ const boundsOf: Readonly<Record<string, readonly string[]>> = {
   ],
   'its limit, in the order of an index': [
     ...['addressesOfKey', 'alteredBlocks', 'anyProductionTenant', 'anyTenant', 'anyWebhook'],
+    'approvedForHost',
     ...['blocksAfter', 'blocksBeyond', 'blocksToPush', 'checkpointsAfter', 'claimsOf'],
     ...['deliveriesOf', 'endedConsoleLinks', 'endedConsoleSessions', 'equalTokenPlaces'],
     ...['equalTokens', 'impossibleCounters', 'indexRows', 'logStreams', 'newestPairNames'],
@@ -22,7 +23,14 @@ const boundsOf: Readonly<Record<string, readonly string[]>> = {
     ...['waitingUpTo', 'wholeTokensOf'],
   ],
   'a quota, or a number that every tenant has at most': [
-    ...['allPeople', 'allWebhooks', 'applicationCount', 'applicationKeys', 'consoleLinks'],
+    ...[
+      'approvalsUnderOthers',
+      'allPeople',
+      'allWebhooks',
+      'applicationCount',
+      'applicationKeys',
+      'consoleLinks',
+    ],
     ...['consoleSessions', 'enabledWebhooks', 'hostsOfTenant', 'liveClientKeys', 'peopleCount'],
     ...['proxyCount', 'proxyPage', 'reactorCount', 'removableKeys', 'rotationsOf'],
     ...['signInMethods', 'waitingRunCount', 'webhookCount'],

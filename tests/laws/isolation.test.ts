@@ -10,6 +10,7 @@ import { pooledRandom } from '../../src/base/random.ts';
 import { linesMediaType, type Route } from '../../src/http/protocol/route.ts';
 import { newApiKey } from '../../src/keys/api-key.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
+import { leaveApproval } from '../support/approvals.ts';
 import { encrypted } from '../support/client-encryption.ts';
 import { type Engine, onBothEngines } from '../support/engines.ts';
 import { linesOfAnswer } from '../support/lines.ts';
@@ -295,6 +296,7 @@ async function newVictim(vault: TestVault): Promise<Victim> {
   await addLocalPasskey(vault.url, person);
   const opened = `/people/${person.id}/links`;
   assert.equal((await tenant.send('POST', opened, { key: tenant.managementKey })).status, 201);
+  await leaveApproval(tenant);
   const list = await tenant.send('GET', '/applications?size=1', { key: tenant.managementKey });
   await untilUsed(tenant, tenant.key, tenant.managementKey, publicKey, calling.key);
   const ids = new Map<string, string>();

@@ -145,6 +145,7 @@ const others: readonly { readonly command: RegExp; readonly reason: string }[] =
   { command: /pg_(?:dump|restore) /, reason: "PostgreSQL's own tools, of its release" },
   { command: /strongroom login [^-]*$/, reason: 'asks at a terminal: tests/cli/resources.test.ts' },
   { command: /strongroom agent run/, reason: 'tests/cli/agent-run.test.ts' },
+  { command: /strongroom approvals/, reason: 'tests/cli/approvals.test.ts' },
   { command: /HTTPS_PROXY/, reason: 'tests/http/egress-proxy.test.ts' },
   { command: /STRONGROOM_OIDC/, reason: 'a provider: tests/browser/oidc.test.ts' },
   {

@@ -35,6 +35,7 @@ const otherKeys: Readonly<Record<string, string>> = {
       'token_intents (code_expires_at)',
       'replies (next_expiry_at)',
       'sessions (expires_at)',
+      'approvals (expires_at)',
       'client_keys (expires_at)',
       'reactor_runs (expires_at)',
       'reactor_runs (due_at)',

@@ -268,6 +268,7 @@ onBothEngines('stored bytes', (engine) => {
       'alter table applications drop column egress',
       'alter table tenants drop column away_until',
       ...[
+        'approvals',
         'log_index',
         'log_pushes',
         'activity',

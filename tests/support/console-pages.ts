@@ -64,6 +64,7 @@ export const consolePages = [
   'Proxies',
   'Reactors',
   'Webhooks',
+  'Approvals',
   'Log',
   'Keys',
   'People',

@@ -3,6 +3,7 @@ export type {
   ApplicationKeys,
   Applications,
 } from './applications.ts';
+export type { Approvals } from './approvals.ts';
 export type { RequestOptions, ResponseFacts, StrongroomOptions } from './connection.ts';
 export type { Egress } from './egress.ts';
 export type { Enrichments } from './enrichments.ts';
@@ -53,6 +54,12 @@ export type {
   ApplicationRequest,
   ApplicationTemplate,
   ApplicationUpdate,
+  Approval,
+  ApprovalContent,
+  ApprovalPage,
+  ApprovalPerson,
+  ApprovalRequest,
+  ApprovalToken,
   AsyncReactResponse,
   BankData,
   BankSummary,
@@ -109,6 +116,7 @@ export type {
   KeyRotationRequest,
   LinkedApplication,
   ListApplicationsQuery,
+  ListApprovalsQuery,
   ListDeliveriesQuery,
   ListKeysQuery,
   ListLogsQuery,

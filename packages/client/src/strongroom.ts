@@ -1,6 +1,7 @@
 /** The client of a Strongroom vault. */
 
 import { Applications } from './applications.ts';
+import { Approvals } from './approvals.ts';
 import { Connection, type RequestOptions, type StrongroomOptions } from './connection.ts';
 import { Egress } from './egress.ts';
 import { Enrichments } from './enrichments.ts';
@@ -49,6 +50,8 @@ export class Strongroom {
   readonly proxy: ProxyCalls;
   /** What programs hold in the place of values. */
   readonly egress: Egress;
+  /** What people decide about requests of programs. */
+  readonly approvals: Approvals;
   /** Code that runs in the vault. */
   readonly reactors: Reactors;
   /** Addresses that the vault calls when something happens. */
@@ -74,6 +77,7 @@ export class Strongroom {
     this.proxies = new Proxies(connection);
     this.proxy = new ProxyCalls(connection);
     this.egress = new Egress(connection);
+    this.approvals = new Approvals(connection);
     this.reactors = new Reactors(connection);
     this.webhooks = new Webhooks(connection);
     this.logs = new Logs(connection);

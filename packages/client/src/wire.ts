@@ -85,6 +85,8 @@ export interface AccessQuestion {
     | 'person:create'
     | 'person:update'
     | 'person:delete'
+    | 'approval:read'
+    | 'approval:decide'
     | 'proxy:read'
     | 'proxy:create'
     | 'proxy:update'
@@ -134,6 +136,8 @@ export interface AccessQuestion {
         | 'person:create'
         | 'person:update'
         | 'person:delete'
+        | 'approval:read'
+        | 'approval:decide'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -346,6 +350,8 @@ export interface ApplicationRequest {
         | 'person:create'
         | 'person:update'
         | 'person:delete'
+        | 'approval:read'
+        | 'approval:decide'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -438,6 +444,8 @@ export interface ApplicationUpdate {
         | 'person:create'
         | 'person:update'
         | 'person:delete'
+        | 'approval:read'
+        | 'approval:decide'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -478,6 +486,94 @@ export interface ApplicationUpdate {
    * reach nothing.
    */
   egress?: EgressPolicyRequest[] | null | undefined;
+}
+
+/** A request of a program that waits for a person. */
+export interface Approval {
+  /** Identifies it. */
+  id: string;
+  /** The tenant that owns it. */
+  tenant_id: string;
+  /** What became of the request. */
+  status: 'waiting' | 'approved' | 'denied';
+  /** The application whose program sends the request. */
+  application_id: string;
+  /** Its name. */
+  application_name?: string;
+  /** Its key. */
+  key_id?: string;
+  /** The method of the request. */
+  method: string;
+  /** The host to which it is sent, and its port. */
+  host: string;
+  /** The beginning of its path, without the query. Asterisks are in place of numbers of 9 digits or more. */
+  path: string;
+  /** Its body, which nobody sees. */
+  content?: ApprovalContent;
+  /** Whose values are sent with it, and where they stand. */
+  tokens: ApprovalToken[];
+  /** For what its policy wants a person. */
+  approval: 'first' | 'always';
+  /**
+   * For what it was approved: `request` for this one; `host` for a day also for all requests of the
+   * application under the policy to the host, until the policy changes, which needs a policy with
+   * `approval: first`.
+   */
+  scope?: 'request' | 'host';
+  /** The application that decided. */
+  decided_by?: string;
+  /** The person who acted as that application. */
+  person?: ApprovalPerson;
+  /** When it was decided. */
+  decided_at?: string;
+  /** When it was created. */
+  created_at: string;
+  /** When it ends. */
+  expires_at: string;
+}
+
+/** An approval content. */
+export interface ApprovalContent {
+  /** The media type. */
+  type?: string;
+  /** How many bytes it has, with placeholders in place of values. */
+  bytes: number;
+}
+
+/** An approval page. */
+export interface ApprovalPage {
+  /** Where the page is in the list. */
+  pagination: PagePagination;
+  /** The items of the page. */
+  data: Approval[];
+}
+
+/** An approval person. */
+export interface ApprovalPerson {
+  /** Identifies the person. */
+  id: string;
+  /** For people, on one line. */
+  name: string;
+}
+
+/** An approval request. */
+export interface ApprovalRequest {
+  /**
+   * For what it is approved: `request` for this one; `host` for a day also for all requests of the
+   * application under the policy to the host, until the policy changes, which needs a policy with
+   * `approval: first`. Unless given, `host` where the policy allows it.
+   */
+  scope?: 'request' | 'host' | null | undefined;
+}
+
+/** An approval token. */
+export interface ApprovalToken {
+  /** The token whose value is sent. */
+  id: string;
+  /** The property of its data. */
+  property?: string;
+  /** The place of the policy where it stands. */
+  place: string;
 }
 
 /** An async react response. */
@@ -1028,6 +1124,8 @@ export interface EgressExplanation {
   policy?: number;
   /** Whether a person approves: `first` for the first request in a day, `always` for each. */
   approval?: 'none' | 'first' | 'always';
+  /** Whether it would wait for the approval of a person, which nobody has given for it yet. */
+  waits?: boolean;
   /** What would happen to the value. */
   value?: {
     /** Whether the value would be sent. */
@@ -1978,6 +2076,11 @@ export interface ReplayRequest {
         | 'application.deleted'
         | 'application.key.created'
         | 'application.key.deleted'
+        | 'approval.requested'
+        | 'approval.approved'
+        | 'approval.denied'
+        | 'approval.withdrawn'
+        | 'approval.expired'
         | 'keyring.rotation.started'
         | 'keyring.rotation.finished'
         | 'keyring.key.destroyed'
@@ -2050,6 +2153,8 @@ export interface SessionAuthorization {
         | 'person:create'
         | 'person:update'
         | 'person:delete'
+        | 'approval:read'
+        | 'approval:decide'
         | 'proxy:read'
         | 'proxy:create'
         | 'proxy:update'
@@ -2454,6 +2559,11 @@ export interface WebhookRequest {
     | 'application.deleted'
     | 'application.key.created'
     | 'application.key.deleted'
+    | 'approval.requested'
+    | 'approval.approved'
+    | 'approval.denied'
+    | 'approval.withdrawn'
+    | 'approval.expired'
     | 'keyring.rotation.started'
     | 'keyring.rotation.finished'
     | 'keyring.key.destroyed'
@@ -2510,6 +2620,11 @@ export interface WebhookUpdate {
     | 'application.deleted'
     | 'application.key.created'
     | 'application.key.deleted'
+    | 'approval.requested'
+    | 'approval.approved'
+    | 'approval.denied'
+    | 'approval.withdrawn'
+    | 'approval.expired'
     | 'keyring.rotation.started'
     | 'keyring.rotation.finished'
     | 'keyring.key.destroyed'
@@ -2713,6 +2828,24 @@ export interface ListProxiesQuery {
   id?: string[] | string | undefined;
   /** Only of this name; `*` stands for any text. */
   name?: string | undefined;
+  /** The number of the page, from 1. */
+  page?: number | undefined;
+  /** How many items a page has at most: 20 unless given, and at most 100. */
+  size?: number | undefined;
+  /**
+   * The cursor `pagination.next` of an earlier response to the same request; it takes the place of
+   * `page`.
+   */
+  start?: string | undefined;
+}
+
+/**
+ * What selects and orders: List requests that wait for a person, and those decided within a day,
+ * newest first.
+ */
+export interface ListApprovalsQuery {
+  /** Only those of this status. */
+  status?: 'waiting' | 'approved' | 'denied' | undefined;
   /** The number of the page, from 1. */
   page?: number | undefined;
   /** How many items a page has at most: 20 unless given, and at most 100. */
@@ -3218,6 +3351,34 @@ export interface Operations {
     body: undefined;
     reply: EgressAuthority;
   };
+  /** List requests that wait for a person, and those decided within a day, newest first. */
+  listApprovals: {
+    params: undefined;
+    query: ListApprovalsQuery;
+    body: undefined;
+    reply: ApprovalPage;
+  };
+  /** Read a request that waits for a person, or its decision. */
+  getApproval: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: Approval;
+  };
+  /** Approve a request that waits, which is then sent. */
+  approveRequest: {
+    params: { id: string };
+    query: undefined;
+    body: ApprovalRequest;
+    reply: Approval;
+  };
+  /** Deny a request that waits, which then fails with 403. */
+  denyRequest: {
+    params: { id: string };
+    query: undefined;
+    body: undefined;
+    reply: Approval;
+  };
   /** Create a reactor. */
   createReactor: {
     params: undefined;
@@ -3588,6 +3749,10 @@ export const operations: Readonly<Record<OperationId, string>> = {
   deleteProxy: 'DELETE /proxies/{id} management',
   createPlaceholder: 'POST /placeholders private',
   getEgressAuthority: 'GET /egress/authority private',
+  listApprovals: 'GET /approvals management',
+  getApproval: 'GET /approvals/{id} management',
+  approveRequest: 'POST /approvals/{id}/approve management',
+  denyRequest: 'POST /approvals/{id}/deny management',
   createReactor: 'POST /reactors management',
   listReactors: 'GET /reactors management',
   getReactor: 'GET /reactors/{id} management',

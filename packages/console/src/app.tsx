@@ -6,6 +6,7 @@ import { type Session, session, state } from './core/session.ts';
 import { AccountPage } from './pages/account.tsx';
 import { ApplicationPage } from './pages/application.tsx';
 import { ApplicationsPage } from './pages/applications.tsx';
+import { ApprovalsPage } from './pages/approvals.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { LogPage } from './pages/log.tsx';
 import { OverviewPage } from './pages/overview.tsx';
@@ -42,6 +43,7 @@ const routes: readonly Route[] = [
   [/^\/reactors\/(.+)$/, (id) => <ReactorPage key={id} id={id} />],
   [/^\/webhooks$/, () => <WebhooksPage />],
   [/^\/webhooks\/(.+)$/, (id) => <WebhookPage key={id} id={id} />],
+  [/^\/approvals$/, () => <ApprovalsPage />],
   [/^\/log$/, () => <LogPage />],
   [/^\/keys$/, () => <KeysPage />],
   [/^\/people$/, () => <PeoplePage />],

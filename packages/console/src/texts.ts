@@ -543,6 +543,44 @@ export const t = {
         '"events": ["token.created"]}\'',
     },
   },
+  approvals: {
+    title: 'Approvals',
+    lead:
+      'Requests of programs that wait for a person, for ten minutes at most. Nothing of them is ' +
+      'sent, and no value is opened before you decide.',
+    none: 'Nothing waits',
+    noneText:
+      'A request waits here when the egress policy of its application has an approval. The page ' +
+      'looks every three seconds.',
+    wants: (application: string) => `${application} wants to send this request.`,
+    path: 'Path, written by the program',
+    application: 'Application',
+    key: 'Key',
+    body: 'Body',
+    unknownType: 'of an unknown type',
+    bytes: (type: string, bytes: number) => `${bytes} bytes, ${type}`,
+    values: 'Values',
+    noValues: 'none',
+    value: (place: string) => `Value in ${place}`,
+    why: 'Why it waits',
+    reasons: {
+      first: 'The policy wants a person for the first request to a host in a day.',
+      always: 'The policy wants a person for each request.',
+    },
+    ends: 'Ends',
+    approveOnce: 'Approve once',
+    approveHost: 'Approve this host for a day',
+    deny: 'Deny',
+    approved: 'Approved',
+    denied: 'Denied',
+    decided: 'Decided',
+    decidedLead: 'What people decided within a day. The log has all of it.',
+    request: 'Request',
+    decision: 'Decision',
+    forHost: 'approved for a day',
+    by: 'By',
+    at: 'When',
+  },
   keys: {
     title: 'Keys',
     lead:

@@ -3,7 +3,12 @@ import type { Clock } from '../../base/clock.ts';
 import { type ApplicationId, newUuid, parseUuid } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { type Caller, payerOf } from '../../rules/caller.ts';
-import { type EgressPolicy, parsePolicies, type WirePolicy } from '../../rules/egress-policies.ts';
+import {
+  digestOfPolicy,
+  type EgressPolicy,
+  parsePolicies,
+  type WirePolicy,
+} from '../../rules/egress-policies.ts';
 import { tagOf } from '../../rules/entity-tag.ts';
 import { alteredEntries, entryOf } from '../../rules/log-entries.ts';
 import { offsetPage, type PageQuery } from '../../rules/offset-page.ts';
@@ -26,6 +31,7 @@ import {
   applicationPage,
   removableKeys,
 } from '../../store/queries/applications.ts';
+import { approvalsUnderOthers } from '../../store/queries/approvals.ts';
 import type { Store } from '../../store/store.ts';
 import type { Row } from '../../store/tables.ts';
 import { type NewKey, newKey, viewKey } from './api-key-row.ts';
@@ -174,9 +180,21 @@ export function updateApplication(
       ...(egress_budget !== undefined && budgetColumn(egress_budget)),
       ...(egress !== undefined && policiesColumn(parsePolicies(egress, found.type))),
     });
+    const digests = (storedPolicies(row) ?? []).map(digestOfPolicy);
+    const of = { tenant: row.tenant_id, application: row.application_id };
+    const ended = await store.select(approvalsUnderOthers(of, digests));
     const fact = { entity: 'application', id: row.application_id, operation: 'update' } as const;
     return {
-      change: { replace: { applications: [row] }, entries: [entryOf(caller, now, fact)] },
+      change: {
+        replace: { applications: [row] },
+        remove: { approvals: ended },
+        entries: [
+          entryOf(caller, now, fact),
+          ...ended.map(({ approval_id: id }) =>
+            entryOf(caller, now, { entity: 'approval', id, operation: 'delete' }),
+          ),
+        ],
+      },
       reply: {
         status: 200,
         etag: tagOf('applications', row),

@@ -132,6 +132,11 @@ export const problemMeanings: Readonly<Record<ErrorCode, ProblemMeaning>> = {
     cause: 'A stored row was changed outside the vault, so the vault does not use it.',
     cure: 'Tell the operator at once. `strongroom logs verify --state` finds every changed row.',
   },
+  gateway_timeout: {
+    cause:
+      'Nobody approved or denied the request of a program while it waited, and nothing was sent.',
+    cure: 'Send it again when a person is there who decides, or change the `approval` of its egress policy.',
+  },
   bad_gateway: {
     cause: 'The destination of the call could not be reached, or its response was not valid.',
     cure:

@@ -13,6 +13,7 @@ const listed = {
   reactor: 'listReactors',
   webhook: 'listWebhooks',
   session: 'listSessions',
+  approval: 'listApprovals',
   key: 'listEncryptionKeys',
 } as const;
 

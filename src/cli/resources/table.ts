@@ -239,6 +239,33 @@ export const resourceCommands: Readonly<Record<string, ResourceCommandRow>> = {
     ids: 'session',
     examples: ['ID'],
   },
+  'approvals list': {
+    title: 'list requests that wait for a person, and decisions of the last day',
+    operation: 'listApprovals',
+    columns: ['id', 'status', 'application_name', 'method', 'host', 'path', 'created_at'],
+    examples: ['--status waiting'],
+  },
+  'approvals get': {
+    title: 'read a request that waits for a person',
+    operation: 'getApproval',
+    operands: ['id'],
+    ids: 'approval',
+    examples: ['ID'],
+  },
+  'approvals approve': {
+    title: 'approve a request, which is then sent',
+    operation: 'approveRequest',
+    operands: ['id'],
+    ids: 'approval',
+    examples: ['ID', 'ID --scope request'],
+  },
+  'approvals deny': {
+    title: 'deny a request, which then fails',
+    operation: 'denyRequest',
+    operands: ['id'],
+    ids: 'approval',
+    examples: ['ID'],
+  },
   'app keys list': {
     title: 'list the keys of an application',
     operation: 'listKeys',

@@ -2,17 +2,23 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setImmediate as nextTurn, setTimeout as timeout } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import { minute, second } from '../../base/clock.ts';
 import { errorKinds, reasonOf, VaultError } from '../../base/errors.ts';
 import { nodeHttp } from '../../base/node-http.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { OpenTunnel } from '../../outbound/tunnel.ts';
+import { covers, createApprovals } from '../../proxies/approvals/waiting.ts';
 import { egressId, egressProxy } from '../../proxies/calls/called-proxy.ts';
 import { failedEntry } from '../../proxies/calls/entries.ts';
-import type { ProxyCall } from '../../proxies/calls/proxy-call.ts';
+import type { GivenApproval, ProxyCall } from '../../proxies/calls/proxy-call.ts';
 import { findingPlaceholders, hasPlaceholders } from '../../proxies/egress/placeholder-targets.ts';
-import { readPlaceholders, textsOf } from '../../proxies/egress/placeholder-texts.ts';
+import {
+  type PlaceholdersRead,
+  readPlaceholders,
+  textsOf,
+} from '../../proxies/egress/placeholder-texts.ts';
 import { scrubResponse } from '../../proxies/egress/scrub-response.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { allowsDestination } from '../../rules/destinations.ts';
@@ -40,7 +46,7 @@ import type { CallParties } from '../proxy/find-call.ts';
 import { createHandleCall, type HandledCall } from '../proxy/handle-call.ts';
 import { callPath } from '../proxy/methods.ts';
 import type { ServerOptions } from '../server.ts';
-import { createTransport, type HttpServer } from '../transport.ts';
+import { createTransport, finishMsMax, type HttpServer } from '../transport.ts';
 import { createEgressLimits } from './egress-limits.ts';
 import { proxyKeyOf, requireSameHost, targetOf } from './egress-target.ts';
 import { innerConnection } from './inner-connection.ts';
@@ -100,6 +106,10 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
   const sockets = new Set<Duplex>();
   const leafContext = createLeafContexts(options);
   const spend = createEgressLimits(store);
+  const stopping = new AbortController();
+  const awaitApproval = createApprovals({ ...options, stopping: stopping.signal });
+  /** Requests that wait for a person. */
+  const waiting = new Set<Promise<unknown>>();
   const transport = createTransport({
     ...options,
     threads: (options.threads ?? 1) * descriptorsPart,
@@ -181,25 +191,51 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
   async function prepare({ caller, proxy }: CallParties, values: Set<string>) {
     const { egress: policy } = proxy;
     assert(policy, 'a policy is in the place of the proxy');
-    if (policy.approval) return refuse(caller, needsApproval);
     await spend({ caller, policy, what: 'calls', times: 1 });
-    return { readPlaceholders: (call: ProxyCall) => readAsOfNow(call, values) };
+    return {
+      readPlaceholders: (call: ProxyCall) => readAsOfNow(call, values),
+      ...(policy.approval && { approve }),
+    };
   }
 
-  /** While a body arrived slowly, the policies may have changed, and placeholders may have ended. */
-  async function readAsOfNow(call: ProxyCall, values: Set<string>) {
-    const { caller, proxy } = call;
-    const { egress: policy } = proxy;
+  /** What is refused in any case is shown to nobody: it is read once more, and refused with its entry. */
+  async function approve(call: ProxyCall): Promise<GivenApproval | undefined> {
+    let found: PlaceholdersRead['found'];
+    try {
+      found = read(call, () => undefined)?.found ?? [];
+    } catch (error) {
+      if (error instanceof VaultError) return undefined;
+      throw error;
+    }
+    const tokens = found.map(({ target: { tokenId: id, property }, place }) => ({
+      id,
+      ...(property !== undefined && { property }),
+      place,
+    }));
+    const approval = awaitApproval(call, tokens);
+    waiting.add(approval);
+    return approval.finally(() => waiting.delete(approval));
+  }
+
+  function read({ caller, ...call }: ProxyCall, onValue: (value: string) => void) {
+    const { egress: policy } = call.proxy;
     assert(policy, 'a policy is in the place of the proxy');
-    if (policy.approval) throw new VaultError('forbidden', { public: needsApproval });
     const find = findingPlaceholders({
       keyring: caller.tenant.keyring,
       application: caller.application,
       policies: caller.egress ?? [],
       now: clock.now(),
     });
-    const onValue = (value: string) => values.add(value);
-    const texts = readPlaceholders(call, { policy, find, onValue });
+    return readPlaceholders({ ...call, caller }, { policy, find, onValue });
+  }
+
+  /** While a body arrived slowly, the policies may have changed, and placeholders may have ended. */
+  async function readAsOfNow(call: ProxyCall, values: Set<string>) {
+    const { caller, proxy, approval } = call;
+    const { egress: policy } = proxy;
+    assert(policy, 'a policy is in the place of the proxy');
+    const texts = read(call, (value) => values.add(value));
+    if (policy.approval && !(approval && covers(approval, policy))) throw unapproved();
     if (texts) await spend({ caller, policy, what: 'values', times: texts.references.length });
     return texts;
   }
@@ -393,7 +429,13 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     ...transport,
     openForTool,
     close: async () => {
+      stopping.abort();
       const closed = transport.close();
+      // They have their response, and nothing stored waits without them.
+      await Promise.race([
+        Promise.allSettled(waiting).then(() => nextTurn()),
+        timeout(finishMsMax, undefined, { ref: false }),
+      ]);
       for (const socket of sockets) socket.destroy();
       await closed;
     },
@@ -417,8 +459,11 @@ function certifiedName({ host: named }: EgressPolicy, { host }: EgressTarget): s
   return named.startsWith('*.') && named.split('.').length >= 3 ? named : host;
 }
 
-const needsApproval =
-  'The egress policy needs the approval of a person, which nobody can give yet.';
+function unapproved(): VaultError {
+  return new VaultError('forbidden', {
+    public: 'The egress policy needs the approval of a person, and changed since one was asked.',
+  });
+}
 
 const established = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 const proxyAuthenticate = 'Basic realm="strongroom", charset="UTF-8"';

@@ -32,6 +32,8 @@ export interface CallBodyOptions {
   readonly literal: boolean;
   /** What is looked for in it; expressions unless given. */
   readonly marks?: BodyMarks;
+  /** Refused where it is large: nobody knows yet whether it will be sent. */
+  readonly isWhole?: boolean;
   /** Called with the bytes of a large body before they are held. */
   readonly hold: (bytes: number) => void;
 }
@@ -43,14 +45,14 @@ export interface CallBodyOptions {
  */
 export async function readCallBody(
   context: RequestContext,
-  { streaming, literal, hold, marks = expressionMarks }: CallBodyOptions,
+  { streaming, literal, hold, marks = expressionMarks, isWhole = false }: CallBodyOptions,
 ): Promise<CallBody> {
   const { headers } = context;
   requireChunkedAlone(headers);
   if (!hasBody(headers)) return { content: undefined, form: undefined, ...whole };
   const form = literal || isEncoded(headers) ? undefined : formOf(headers['content-type']);
   const length = Number(headers['content-length']);
-  if (length <= heldBytesMax) {
+  if (length <= heldBytesMax || isWhole) {
     return { content: await bytesOf(context, heldBytesMax), form, ...whole };
   }
   const source = streaming.received(context);

@@ -8,7 +8,7 @@ import { invalidCall } from '../../proxies/calls/called-proxy.ts';
 import { type CallPath, checkPath } from '../../proxies/calls/destination.ts';
 import { createHeldBytes } from '../../proxies/calls/held-bytes.ts';
 import { refusalOfCall } from '../../proxies/calls/permitted.ts';
-import type { ProxyCall, ProxyResponse } from '../../proxies/calls/proxy-call.ts';
+import type { GivenApproval, ProxyCall, ProxyResponse } from '../../proxies/calls/proxy-call.ts';
 import type { ProxyFinder } from '../../proxies/find.ts';
 import type { VaultNames } from '../../rules/host-names.ts';
 import { isEnded, perform } from '../../rules/operation.ts';
@@ -59,6 +59,12 @@ interface AddressedCall extends CallPath, Pick<CallSought, 'find' | 'url'> {
   readonly isOnOwnHost: boolean;
 }
 
+/** What is found out before the body of a call is read. */
+interface PreparedCall extends Pick<ProxyCall, 'readPlaceholders'> {
+  /** Set if a person has to approve the call; resolves when one has. */
+  readonly approve?: (call: ProxyCall) => Promise<GivenApproval | undefined>;
+}
+
 /** What differs between calls of proxies and requests of programs. */
 export interface HandledCall extends CallPath, Pick<CallBodyOptions, 'marks'> {
   readonly isOnOwnHost: boolean;
@@ -66,7 +72,7 @@ export interface HandledCall extends CallPath, Pick<CallBodyOptions, 'marks'> {
   readonly parties: (limits: RouteLimits | undefined) => Promise<CallParties>;
   readonly headers: () => CallHeaders;
   /** Before anything is opened for the call. */
-  readonly prepare?: (parties: CallParties) => Promise<Pick<ProxyCall, 'readPlaceholders'>>;
+  readonly prepare?: (parties: CallParties) => Promise<PreparedCall>;
   /** @throws VaultError in the place of the response. */
   readonly receive?: (response: ProxyResponse, call: ProxyCall) => ProxyResponse;
 }
@@ -96,7 +102,7 @@ export function createHandleCall(
     checkPath(path);
     const refused = refusedCall(parties, { method, path });
     if (refused) await refused;
-    const prepared = await handled.prepare?.(parties);
+    const { approve, ...prepared } = (await handled.prepare?.(parties)) ?? {};
     const sent = handled.headers();
     const { marks } = handled;
     const literal = marks === undefined && parties.proxy.disableDetokenization;
@@ -106,6 +112,7 @@ export function createHandleCall(
       literal,
       hold,
       ...(marks && { marks }),
+      isWhole: approve !== undefined,
     }).catch((error) => {
       release();
       throw error;
@@ -129,24 +136,16 @@ export function createHandleCall(
       release();
       if (body.content instanceof Readable) body.content.destroy();
     });
-    // While a body arrives slowly, a key may be revoked, and a proxy or its tenant changed.
-    if (clock.now() - admittedAt >= admissionMs) {
+    const { signal } = gone;
+    const described = { method, path, query, ...sent, body, hold, stands, signal };
+    const approval = await approve?.({ ...parties, ...prepared, ...described });
+    // While a body arrives slowly or a person decides, a key may be revoked, and a proxy or its tenant changed.
+    if (approve || clock.now() - admittedAt >= admissionMs) {
       parties = await find(undefined);
       context.caller = parties.caller;
       await refusedCall(parties, { method, path });
     }
-    const call: ProxyCall = {
-      ...parties,
-      ...prepared,
-      method,
-      path,
-      query,
-      ...sent,
-      body,
-      hold,
-      stands,
-      signal: gone.signal,
-    };
+    const call: ProxyCall = { ...parties, ...prepared, ...described, approval };
     const route = { ...calling, method };
     const performed = perform(
       { store, actor: call.caller, clock, route, stands },

@@ -7,11 +7,13 @@ import type { Shown } from '../../store/log-chain/disclosure.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import { placeOf, type ReferenceTarget } from '../../tokens/tokenization/reference-targets.ts';
 import type { CalledProxy } from './called-proxy.ts';
+import type { GivenApproval } from './proxy-call.ts';
 
 export interface LoggedProxyCall {
   readonly caller: Caller;
   readonly proxy: Pick<CalledProxy, 'id' | 'name' | 'destinationUrl'>;
   readonly method: string;
+  readonly approval?: GivenApproval | undefined;
 }
 
 export interface UsedTarget extends Pick<ReferenceTarget, 'entity' | 'id' | 'row'> {
@@ -24,14 +26,15 @@ const hostLengthMax = 120;
 
 /** Records that a token is about to be sent. Of the address it contains only the host. */
 export function useEntry(
-  { caller, proxy, method }: LoggedProxyCall,
+  { caller, proxy, method, approval }: LoggedProxyCall,
   now: Instant,
   { shown, ...target }: UsedTarget,
 ): LogEntry {
   const disclosure = shown && ({ shown, through: 'proxy' } as const);
   const fact = { ...placeOf(target), operation: 'use proxy', disclosure } as const;
   const entry = entryOf(caller, now, fact);
-  return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}`);
+  const approved = approval ? `, approval ${approval.id} by ${approval.by}` : '';
+  return detailed(entry, `${method} to ${hostOf(proxy)}, proxy ${proxy.id}${approved}`);
 }
 
 /** Records that the call is about to use data that a client encrypted. */

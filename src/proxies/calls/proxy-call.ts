@@ -1,6 +1,7 @@
 /** The input and the outcome of a decision about a proxy call. */
 import type { Readable } from 'node:stream';
 import type { VaultError } from '../../base/errors.ts';
+import type { ApprovalId } from '../../base/ids.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { TextForm } from '../../expressions/request-parts/forms.ts';
@@ -27,8 +28,19 @@ export interface ProxyCall extends CallPath {
   readonly stands: () => Promise<unknown>;
   /** Set for the call of a program that holds placeholders in place of values. */
   readonly readPlaceholders?: (call: ProxyCall) => Promise<CallTexts | undefined>;
+  /** Set where the policy wants one. */
+  readonly approval?: GivenApproval | undefined;
   /** Aborted if the caller disconnects. */
   readonly signal: AbortSignal;
+}
+
+/** What a person decided about the call, or about all calls under its policy. */
+export interface GivenApproval {
+  readonly id: ApprovalId;
+  /** Of the policy for which it was given. */
+  readonly policyDigest: string;
+  /** As the log names who approved. */
+  readonly by: string;
 }
 
 /** The parts of a call that are strings. */

@@ -7,9 +7,9 @@ import { allowsDestination } from '../../rules/destinations.ts';
 import {
   type EgressPolicy,
   parsePolicies,
+  placeOfPolicy,
   policiesFor,
   policyFor,
-  policyHasPlace,
   policyHasToken,
   type WirePolicy,
 } from '../../rules/egress-policies.ts';
@@ -20,6 +20,7 @@ import { decideUse, policyOf } from '../../rules/policy.ts';
 import { rowOf } from '../../rules/stored-resource.ts';
 import type { Store } from '../../store/store.ts';
 import { liveToken } from '../../tokens/queries.ts';
+import { approvalBasis, coveringApproval } from '../approvals/waiting.ts';
 import {
   type FindPlaceholder,
   findingPlaceholders,
@@ -89,6 +90,11 @@ export function explainEgress(
     const isUsable = subject && decideUse(policyOf(accessOf(row)), subject) !== undefined;
     const { policy } = decided;
     const outcome = isKept ? keptBack : decided;
+    const application = row.application_id;
+    const waits =
+      policy?.approval !== undefined &&
+      outcome.outcome === 'sent' &&
+      !(await coveringApproval(store, tenant, { ...approvalBasis(policy, url), application, now }));
     const fact = { entity: 'application', id: row.application_id, operation: 'explain' } as const;
     return {
       change: { entries: [entryOf(caller, now, fact)] },
@@ -96,8 +102,9 @@ export function explainEgress(
         status: 200,
         body: {
           outcome: outcome.outcome,
-          reason: outcome.reason,
+          reason: waits ? waitingReason : outcome.reason,
           ...(policy && { policy: policies.indexOf(policy), approval: policy.approval ?? 'none' }),
+          ...(policy && { waits }),
           ...(subject && {
             value: explainValue({
               policy: outcome.outcome === 'sent' ? policy : undefined,
@@ -111,6 +118,9 @@ export function explainEgress(
     };
   };
 }
+
+const waitingReason =
+  'The first policy that matches decides: it waits for the approval of a person.';
 
 interface DecidedRequest {
   readonly outcome: 'sent' | 'tunnelled' | 'refused';
@@ -159,7 +169,7 @@ function explainValue({ policy, isUsable, subject, place }: ExplainedValue): obj
   if (!isUsable) return refused('The rules of the application do not let it send this token.');
   if (!policyHasToken(policy, subject)) return refused('The policy does not have this token.');
   if (place === undefined) return { sent: true, reason: 'In the places that the policy names.' };
-  return policyHasPlace(
+  return placeOfPolicy(
     policy,
     place.replace(/^header:.*/, (text) => text.toLowerCase()),
   )

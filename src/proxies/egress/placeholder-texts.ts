@@ -3,7 +3,7 @@ import { VaultError } from '../../base/errors.ts';
 import { isObject, type Json } from '../../base/json.ts';
 import type { Reference } from '../../expressions/reading.ts';
 import type { PlaceholderTarget } from '../../keys/placeholder.ts';
-import { type EgressPolicy, policyHasPlace } from '../../rules/egress-policies.ts';
+import { type EgressPolicy, placeOfPolicy } from '../../rules/egress-policies.ts';
 import { requireUtf8 } from '../calls/call-texts.ts';
 import { invalidCall } from '../calls/called-proxy.ts';
 import type { CallTexts, ProxyCall, Writable } from '../calls/proxy-call.ts';
@@ -25,6 +25,8 @@ interface PlacedPlaceholder {
   readonly begin: number;
   readonly end: number;
   readonly target: PlaceholderTarget;
+  /** Of the policy. */
+  readonly place: string;
   readonly encode: EncodeValue;
 }
 
@@ -32,6 +34,10 @@ interface PlaceholderText {
   readonly text: string;
   readonly placed: readonly PlacedPlaceholder[];
   readonly put: (writable: Writable, written: string) => Writable;
+}
+
+export interface PlaceholdersRead extends CallTexts {
+  readonly found: readonly Pick<PlacedPlaceholder, 'target' | 'place'>[];
 }
 
 /**
@@ -42,7 +48,7 @@ interface PlaceholderText {
 export function readPlaceholders(
   call: ProxyCall,
   reading: PlaceholderReading,
-): CallTexts | undefined {
+): PlaceholdersRead | undefined {
   const { path, query = '', headers } = call;
   if (placeholdersIn(path).length > 0) throw misplaced('the path');
   if (placeholdersIn(query).length > 0) throw misplaced('the query');
@@ -51,6 +57,7 @@ export function readPlaceholders(
   const references = texts.flatMap(({ placed }) => placed.map(({ target }) => referenceTo(target)));
   return {
     references,
+    found: texts.flatMap(({ placed }) => placed.map(({ target, place }) => ({ target, place }))),
     write: (scope) => {
       const values = new Set<string>();
       const value = (target: PlaceholderTarget) => {
@@ -135,9 +142,10 @@ function placedIn(
   return placeholdersIn(text).map(({ index, text: placeholder }) => {
     const target = find(placeholder);
     if (target === undefined) throw unknown(place);
-    if (!policyHasPlace(policy, place)) throw misplaced(place);
+    const placeThere = placeOfPolicy(policy, place);
+    if (placeThere === undefined) throw misplaced(place);
     const begin = offset + index;
-    return { begin, end: begin + placeholder.length, target, encode };
+    return { begin, end: begin + placeholder.length, target, place: placeThere, encode };
   });
 }
 

@@ -40,13 +40,14 @@ export function expiringJobs(tools: JobTools): readonly Job[] {
     job('remove results of reactors', 10 * minute, expiredRuns),
     job('remove sessions', 10 * minute, expiredSessions),
     job('remove expired encryption keys', 10 * minute, expiredClientKeys),
+    job('remove approvals', 10 * minute, expiredApprovals),
   ];
 }
 
 /** One for each row, in the commit that removes it. */
 function entriesOf(
   { tenant, now: at }: BatchRun,
-  entity: 'token' | 'token_intent' | 'session' | 'key',
+  entity: 'token' | 'token_intent' | 'session' | 'key' | 'approval',
   ids: readonly string[],
   containers: readonly string[] = [],
 ): readonly LogEntry[] {
@@ -229,6 +230,21 @@ function expiredClientKeys({ store }: JobTools): BatchWork<RowFromStore<'client_
       const ids = client_keys.map(({ client_key_id }) => client_key_id);
       const entries = entriesOf(run, 'key', ids);
       return { change: { remove: { client_keys } }, entries, count: client_keys.length };
+    },
+  };
+}
+
+/** What was decided a day ago, and what waited on a server that stopped without a word. */
+function expiredApprovals({ store }: JobTools): BatchWork<RowFromStore<'approvals'>> {
+  return {
+    due: { table: 'approvals', column: 'expires_at' },
+    rowsMax: batchMax,
+    find: (due) => store.select(rowsDue('approvals', 'expires_at', due)),
+    decide: async (found, run) => {
+      const { rows: approvals } = provenRows(run.tenant, 'approvals', found);
+      const ids = approvals.map(({ approval_id }) => approval_id);
+      const entries = entriesOf(run, 'approval', ids);
+      return { change: { remove: { approvals } }, entries, count: approvals.length };
     },
   };
 }

@@ -3,6 +3,7 @@ import { resealedClientKey } from '../../access/client-keys/row.ts';
 import { createPause } from '../../base/pauses.ts';
 import type { Random } from '../../base/random.ts';
 import { resealedReply } from '../../http/idempotency/stored-reply.ts';
+import { resealedApproval } from '../../proxies/approvals/row.ts';
 import { resealedProxy } from '../../proxies/row.ts';
 import { resealedReactor } from '../../reactors/resource.ts';
 import { resealBound } from '../../rules/bound-row.ts';
@@ -65,6 +66,7 @@ const tables: { readonly [T in SealedName]: ResealRows<T> } = {
   reactors: each(resealedReactor, (reactors) => ({ replace: { reactors } })),
   webhooks: each(resealedWebhook, (webhooks) => ({ replace: { webhooks } })),
   client_keys: each(resealedClientKey, (client_keys) => ({ replace: { client_keys } })),
+  approvals: each(resealedApproval, (approvals) => ({ replace: { approvals } })),
   replies: each(resealedReply, (replies) => ({ replace: { replies } })),
 };
 

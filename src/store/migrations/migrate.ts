@@ -28,6 +28,7 @@ import { logIndex } from './0020-log-index.ts';
 import { chargedEvents } from './0021-charged-events.ts';
 import { egressPolicies } from './0022-egress-policies.ts';
 import { listedRows } from './0023-listed-rows.ts';
+import { approvals } from './0024-approvals.ts';
 import type { ColumnTypes } from './column-types.ts';
 
 export interface Migration {
@@ -65,6 +66,7 @@ export const released: readonly Migration[] = [
   { statements: chargedEvents, oldestServer: 1 },
   { statements: egressPolicies, oldestServer: 1 },
   { statements: listedRows, oldestServer: 1 },
+  { statements: approvals, oldestServer: 1 },
 ];
 
 export const schemaVersion = released.length;

@@ -21,6 +21,7 @@ export const sealedColumns = {
   reactor_runs: { column: 'body', purpose: 'data' },
   client_keys: { column: 'private_key', purpose: 'data' },
   webhooks: { column: 'body', purpose: 'data' },
+  approvals: { column: 'body', purpose: 'data' },
   events: { column: 'body', purpose: 'data' },
   replies: { column: 'reply', purpose: 'reply' },
 } as const satisfies Record<string, SealedColumn>;

@@ -21,6 +21,7 @@ export const pages = [
   { name: 'Proxies', path: '/proxies', icon: 'proxies', permission: 'proxy:read' },
   { name: 'Reactors', path: '/reactors', icon: 'reactors', permission: 'reactor:read' },
   { name: 'Webhooks', path: '/webhooks', icon: 'webhooks', permission: 'webhook:read' },
+  { name: 'Approvals', path: '/approvals', icon: 'check', permission: 'approval:read' },
   { name: 'Log', path: '/log', icon: 'log', permission: 'log:read' },
   { name: 'Keys', path: '/keys', icon: 'keys', permission: 'keys:rotate' },
   { name: 'People', path: '/people', icon: 'people', permission: 'person:read' },

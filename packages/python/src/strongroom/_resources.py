@@ -505,7 +505,7 @@ class SyncApplications(SyncResource):
         *,
         name: str,
         type: Literal["public", "private", "management"],
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
@@ -565,7 +565,7 @@ class SyncApplications(SyncResource):
         id: str,
         *,
         name: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
@@ -643,12 +643,12 @@ class SyncApplications(SyncResource):
     def explain(
         self,
         *,
-        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
+        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
         application_id: str | None | Unset = UNSET,
         key_id: str | None | Unset = UNSET,
         token_id: str | None | Unset = UNSET,
         container: str | None | Unset = UNSET,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -774,7 +774,7 @@ class AsyncApplications(AsyncResource):
         *,
         name: str,
         type: Literal["public", "private", "management"],
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
@@ -834,7 +834,7 @@ class AsyncApplications(AsyncResource):
         id: str,
         *,
         name: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         origins: builtins.list[str] | None | Unset = UNSET,
         egress_budget: models.EgressBudgetParam | None | Unset = UNSET,
@@ -912,12 +912,12 @@ class AsyncApplications(AsyncResource):
     async def explain(
         self,
         *,
-        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
+        permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"],
         application_id: str | None | Unset = UNSET,
         key_id: str | None | Unset = UNSET,
         token_id: str | None | Unset = UNSET,
         container: str | None | Unset = UNSET,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -1056,7 +1056,7 @@ class SyncSessions(SyncResource):
         self,
         *,
         nonce: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         expires_at: str | None | Unset = UNSET,
         timeout: float | None = None,
@@ -1140,7 +1140,7 @@ class AsyncSessions(AsyncResource):
         self,
         *,
         nonce: str,
-        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
+        permissions: builtins.list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None | Unset = UNSET,
         rules: builtins.list[models.AccessRuleRequestParam] | None | Unset = UNSET,
         expires_at: str | None | Unset = UNSET,
         timeout: float | None = None,
@@ -2123,6 +2123,174 @@ class AsyncEgress(AsyncResource):
         return models.EgressExplanation(reply)
 
 
+class SyncApprovals(SyncResource):
+    """`vault.approvals`."""
+
+    def list(
+        self,
+        *,
+        status: Literal["waiting", "approved", "denied"] | Unset = UNSET,
+        page: int | Unset = UNSET,
+        size: int | Unset = UNSET,
+        start: str | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> SyncList[models.Approval]:
+        """List requests that wait for a person, and those decided within a day, newest first.
+
+            status: Only those of this status.
+            page: The number of the page, from 1.
+            size: How many items a page has at most: 20 unless given, and at most 100.
+            start: The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {"status": status, "page": page, "size": size, "start": start}
+
+        def read_page(start: str | None) -> Any:
+            if start is not None:
+                _query.pop("page", None)
+                _query["start"] = start
+            page = self._transport.call("listApprovals", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page["data"] = [models.Approval(one) for one in page["data"]]
+            return page
+
+        return SyncList(read_page)
+
+    def get(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.Approval:
+        """Read a request that waits for a person, or its decision."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("getApproval", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.Approval(reply)
+
+    def approve(
+        self,
+        id: str,
+        *,
+        scope: Literal["request", "host"] | None | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Approval:
+        """Approve a request that waits, which is then sent.
+
+            scope: For what it is approved: `request` for this one; `host` for a day also for all requests of the application under the policy to the host, until the policy changes, which needs a policy with `approval: first`. Unless given, `host` where the policy allows it.
+"""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"scope": scope})
+        reply = self._transport.call("approveRequest", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Approval(reply)
+
+    def deny(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Approval:
+        """Deny a request that waits, which then fails with 403."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = self._transport.call("denyRequest", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Approval(reply)
+
+
+class AsyncApprovals(AsyncResource):
+    """`vault.approvals`."""
+
+    def list(
+        self,
+        *,
+        status: Literal["waiting", "approved", "denied"] | Unset = UNSET,
+        page: int | Unset = UNSET,
+        size: int | Unset = UNSET,
+        start: str | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> AsyncList[models.Approval]:
+        """List requests that wait for a person, and those decided within a day, newest first.
+
+            status: Only those of this status.
+            page: The number of the page, from 1.
+            size: How many items a page has at most: 20 unless given, and at most 100.
+            start: The cursor `pagination.next` of an earlier response to the same request; it takes the place of `page`.
+"""
+        _params: dict[str, str] = {}
+        _query: dict[str, Any] = {"status": status, "page": page, "size": size, "start": start}
+
+        async def read_page(start: str | None) -> Any:
+            if start is not None:
+                _query.pop("page", None)
+                _query["start"] = start
+            page = await self._transport.call("listApprovals", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+            page["data"] = [models.Approval(one) for one in page["data"]]
+            return page
+
+        return AsyncList(read_page)
+
+    async def get(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+    ) -> models.Approval:
+        """Read a request that waits for a person, or its decision."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("getApproval", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
+        return models.Approval(reply)
+
+    async def approve(
+        self,
+        id: str,
+        *,
+        scope: Literal["request", "host"] | None | Unset = UNSET,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Approval:
+        """Approve a request that waits, which is then sent.
+
+            scope: For what it is approved: `request` for this one; `host` for a day also for all requests of the application under the policy to the host, until the policy changes, which needs a policy with `approval: first`. Unless given, `host` where the policy allows it.
+"""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        _body: Any = unset_removed({"scope": scope})
+        reply = await self._transport.call("approveRequest", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Approval(reply)
+
+    async def deny(
+        self,
+        id: str,
+        *,
+        timeout: float | None = None,
+        retries: int | None = None,
+        trace_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Approval:
+        """Deny a request that waits, which then fails with 403."""
+        _params: dict[str, str] = {"id": id}
+        _query: dict[str, Any] = {}
+        reply = await self._transport.call("denyRequest", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
+        return models.Approval(reply)
+
+
 class SyncReactors(SyncResource):
     """`vault.reactors`."""
 
@@ -2665,7 +2833,7 @@ class SyncWebhooks(SyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         timeout: float | None = None,
@@ -2707,7 +2875,7 @@ class SyncWebhooks(SyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         status: Literal["enabled", "disabled"] | None | Unset = UNSET,
@@ -2849,7 +3017,7 @@ class SyncWebhooks(SyncResource):
         *,
         since: str,
         until: str | None | Unset = UNSET,
-        types: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
+        types: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
         start: str | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,
@@ -2904,7 +3072,7 @@ class AsyncWebhooks(AsyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         timeout: float | None = None,
@@ -2946,7 +3114,7 @@ class AsyncWebhooks(AsyncResource):
         *,
         name: str,
         url: str,
-        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
+        events: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]],
         notify_email: str | None | Unset = UNSET,
         ordered: bool | None | Unset = UNSET,
         status: Literal["enabled", "disabled"] | None | Unset = UNSET,
@@ -3088,7 +3256,7 @@ class AsyncWebhooks(AsyncResource):
         *,
         since: str,
         until: str | None | Unset = UNSET,
-        types: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
+        types: builtins.list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None | Unset = UNSET,
         start: str | None | Unset = UNSET,
         timeout: float | None = None,
         retries: int | None = None,

@@ -169,6 +169,85 @@ class ApplicationTemplate(Object):
     """What is allowed, such as `token:read`."""
 
 
+class Approval(Object):
+    """A request of a program that waits for a person."""
+
+    id: str
+    """Identifies it."""
+    tenant_id: str
+    """The tenant that owns it."""
+    status: Literal["waiting", "approved", "denied"]
+    """What became of the request."""
+    application_id: str
+    """The application whose program sends the request."""
+    application_name: str | None
+    """Its name."""
+    key_id: str | None
+    """Its key."""
+    method: str
+    """The method of the request."""
+    host: str
+    """The host to which it is sent, and its port."""
+    path: str
+    """The beginning of its path, without the query. Asterisks are in place of numbers of 9 digits or more."""
+    content: ApprovalContent | None
+    """Its body, which nobody sees."""
+    tokens: list[ApprovalToken]
+    """Whose values are sent with it, and where they stand."""
+    approval: Literal["first", "always"]
+    """For what its policy wants a person."""
+    scope: Literal["request", "host"] | None
+    """For what it was approved: `request` for this one; `host` for a day also for all requests of the application under the policy to the host, until the policy changes, which needs a policy with `approval: first`."""
+    decided_by: str | None
+    """The application that decided."""
+    person: ApprovalPerson | None
+    """The person who acted as that application."""
+    decided_at: str | None
+    """When it was decided."""
+    created_at: str
+    """When it was created."""
+    expires_at: str
+    """When it ends."""
+
+
+class ApprovalContent(Object):
+    """`ApprovalContent` of the interface."""
+
+    type: str | None
+    """The media type."""
+    bytes: int
+    """How many bytes it has, with placeholders in place of values."""
+
+
+class ApprovalPage(Object):
+    """`ApprovalPage` of the interface."""
+
+    pagination: PagePagination
+    """Where the page is in the list."""
+    data: list[Approval]
+    """The items of the page."""
+
+
+class ApprovalPerson(Object):
+    """`ApprovalPerson` of the interface."""
+
+    id: str
+    """Identifies the person."""
+    name: str
+    """For people, on one line."""
+
+
+class ApprovalToken(Object):
+    """`ApprovalToken` of the interface."""
+
+    id: str
+    """The token whose value is sent."""
+    property: str | None
+    """The property of its data."""
+    place: str
+    """The place of the policy where it stands."""
+
+
 class AsyncReactResponse(Object):
     """`AsyncReactResponse` of the interface."""
 
@@ -379,6 +458,8 @@ class EgressExplanation(Object):
     """The policy that decides, counted from 0."""
     approval: Literal["none", "first", "always"] | None
     """Whether a person approves: `first` for the first request in a day, `always` for each."""
+    waits: bool | None
+    """Whether it would wait for the approval of a person, which nobody has given for it yet."""
     value: Object | None
     """What would happen to the value."""
 
@@ -1312,10 +1393,10 @@ class AccessQuestionParam(TypedDict, total=False):
 
     application_id: str | None
     key_id: str | None
-    permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]
+    permission: Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]
     token_id: str | None
     container: str | None
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
 
 
@@ -1335,7 +1416,7 @@ class ApplicationRequestParam(TypedDict, total=False):
 
     name: str
     type: Literal["public", "private", "management"]
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
     origins: list[str] | None
     egress_budget: EgressBudgetParam | None
@@ -1347,11 +1428,17 @@ class ApplicationUpdateParam(TypedDict, total=False):
     """`ApplicationUpdate` of the interface, as an argument."""
 
     name: str
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
     origins: list[str] | None
     egress_budget: EgressBudgetParam | None
     egress: list[EgressPolicyRequestParam] | None
+
+
+class ApprovalRequestParam(TypedDict, total=False):
+    """`ApprovalRequest` of the interface, as an argument."""
+
+    scope: Literal["request", "host"] | None
 
 
 class BankDataParam(TypedDict, total=False):
@@ -1763,7 +1850,7 @@ class ReplayRequestParam(TypedDict, total=False):
 
     since: str
     until: str | None
-    types: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None
+    types: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]] | None
     start: str | None
 
 
@@ -1771,7 +1858,7 @@ class SessionAuthorizationParam(TypedDict, total=False):
     """`SessionAuthorization` of the interface, as an argument."""
 
     nonce: str
-    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
+    permissions: list[Literal["token:create", "token:update", "token:read", "token:search", "token:delete", "token:use", "proxy:invoke", "reactor:invoke", "token-intent:create", "token-intent:read", "token-intent:delete", "application:read", "application:create", "application:update", "application:delete", "session:read", "session:delete", "person:read", "person:create", "person:update", "person:delete", "approval:read", "approval:decide", "proxy:read", "proxy:create", "proxy:update", "proxy:delete", "reactor:read", "reactor:create", "reactor:update", "reactor:delete", "webhook:read", "webhook:create", "webhook:update", "webhook:delete", "keys:read", "keys:create", "keys:delete", "keys:rotate", "tenant:read", "tenant:update", "tenant:delete", "log:read", "report:read"]] | None
     rules: list[AccessRuleRequestParam] | None
     expires_at: str | None
 
@@ -1819,7 +1906,7 @@ class WebhookRequestParam(TypedDict, total=False):
     name: str
     url: str
     notify_email: str | None
-    events: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
+    events: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
     ordered: bool | None
 
 
@@ -1829,6 +1916,6 @@ class WebhookUpdateParam(TypedDict, total=False):
     name: str
     url: str
     notify_email: str | None
-    events: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
+    events: list[Literal["alert.altered_log", "alert.bin", "alert.egress_budget", "alert.export", "alert.honey_token", "alert.new_address", "alert.refusals", "alert.reveals", "alert.stalled", "application.created", "application.updated", "application.deleted", "application.key.created", "application.key.deleted", "approval.requested", "approval.approved", "approval.denied", "approval.withdrawn", "approval.expired", "keyring.rotation.started", "keyring.rotation.finished", "keyring.key.destroyed", "proxy.created", "proxy.updated", "proxy.deleted", "proxy.invoked", "reactor.created", "reactor.updated", "reactor.deleted", "reactor.invoked", "reactor.completed", "reactor.failed", "session.created", "session.authorized", "tenant.created", "tenant.updated", "tenant.deleted", "token.created", "token.updated", "token.read", "token.deleted", "token.expired", "token.property.expired", "token-intent.created", "token-intent.deleted", "token-intent.converted"]]
     ordered: bool | None
     status: Literal["enabled", "disabled"] | None

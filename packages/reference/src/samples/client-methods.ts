@@ -65,6 +65,12 @@ export const clientMethods: Readonly<Record<string, Readonly<Record<string, stri
     authority: 'getEgressAuthority',
     explain: 'explainEgress',
   },
+  approvals: {
+    list: 'listApprovals',
+    get: 'getApproval',
+    approve: 'approveRequest',
+    deny: 'denyRequest',
+  },
   reactors: {
     create: 'createReactor',
     get: 'getReactor',
