@@ -136,6 +136,25 @@ test('a file that is missing and a server that is not there are one line and exi
   );
 });
 
+test('each command is in the table of docs/cli.md, by itself or with all of its group', () => {
+  const text = readFileSync(join(root, 'docs', 'cli.md'), 'utf8');
+  const listed = [...text.matchAll(/^\| (`[a-z].*?) \|/gm)].flatMap(([, cell = '']) => {
+    const names = [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+    const group = /^.* /.exec(names[0] ?? '')?.[0] ?? '';
+    return names.map((name) => (name.startsWith(group) ? name : group + name));
+  });
+  const has = (name: string, of: string) => name === of || name.startsWith(`${of} `);
+  const names = Object.keys(commands);
+  assert.deepEqual(
+    names.filter((name) => !listed.some((one) => has(name, one))),
+    [],
+  );
+  assert.deepEqual(
+    listed.filter((one) => !names.some((name) => has(name, one))),
+    [],
+  );
+});
+
 test('each exit code is a row of docs/cli.md, and means what it says', async () => {
   const text = readFileSync(join(root, 'docs', 'cli.md'), 'utf8');
   const [, table = ''] = text.split('\n## Output and exit codes\n');
