@@ -12,13 +12,22 @@ const visa = '4242424242424242';
 const amex = '378282246310005';
 const secret = 'wJalr/XUtn+FEMI<K7&MD>"b\'Px\\ (a)!~*%41 漢😀é';
 
+const pay = async () => undefined;
+
+/** Without what the program knows, and without another who waits. */
+async function scrubbedText(values: readonly string[], text: string, known = '') {
+  return scrubText({ patterns: await patternsOf(values, { known, pay }), pay }, text);
+}
+
 async function scrubbed(values: readonly string[], chunks: readonly Buffer[], known = '') {
   let found = 0;
-  const scrub = new Scrub(patternsOf(values, known), {
+  const scrub = new Scrub({
+    patterns: await patternsOf(values, { known, pay }),
     onFound: (count) => {
       found += count;
     },
-    pay: async () => undefined,
+    onRead: pay,
+    pay,
     isOfLines: false,
   });
   const bytes = await buffer(Readable.from(chunks, { objectMode: true }).pipe(scrub));
@@ -122,7 +131,7 @@ suite('values in responses', () => {
     }
   });
 
-  test('are left where the program wrote them, in whatever encoding, and only these', () => {
+  test('are left where the program wrote them, in whatever encoding, and only these', async () => {
     const secretKey = 'Joe.Smith@example.com';
     for (const known of [
       secretKey,
@@ -131,15 +140,16 @@ suite('values in responses', () => {
       Buffer.from(`x${secretKey}`).toString('base64'),
       Array.from(secretKey, (one) => `\\u${hexOf(one)}`).join(''),
     ]) {
-      const patterns = patternsOf([secretKey, visa], `{"a":"${known}"}`);
-      assert.equal(
-        scrubText(patterns, `${secretKey} ${visa}`).text,
-        `${secretKey} ${'*'.repeat(16)}`,
+      const { text } = await scrubbedText(
+        [secretKey, visa],
+        `${secretKey} ${visa}`,
+        `{"a":"${known}"}`,
       );
+      assert.equal(text, `${secretKey} ${'*'.repeat(16)}`);
     }
     const wide = Array.from(visa, (one) => String.fromCodePoint(0xff10 + Number(one))).join('');
-    assert.equal(scrubText(patternsOf([visa], bytesOf(wide)), visa).text, visa);
-    assert.equal(scrubText(patternsOf([visa], '4242424242424243'), visa).found, 1);
+    assert.equal((await scrubbedText([visa], visa, bytesOf(wide))).text, visa);
+    assert.equal((await scrubbedText([visa], visa, '4242424242424243')).found, 1);
   });
 
   test('leave other text as it is, and hold back none that begins no value', async () => {
@@ -160,9 +170,11 @@ suite('values in responses', () => {
       '4242',
     ];
     const sizesOf = async (value: string, isOfLines: boolean) => {
-      const scrub = new Scrub(patternsOf([value]), {
+      const scrub = new Scrub({
+        patterns: await patternsOf([value], { pay }),
         onFound: () => undefined,
-        pay: async () => undefined,
+        onRead: pay,
+        pay,
         isOfLines,
       });
       const sizes: number[] = [];
@@ -179,21 +191,41 @@ suite('values in responses', () => {
     }
   });
 
-  test('are found in another case, and as bytes of Latin-1', () => {
+  test('are found in another case, and as bytes of Latin-1', async () => {
     const mail = 'Jane.Doe@Example.com';
-    assert.equal(scrubText(patternsOf([mail]), mail.toUpperCase()).found, 1);
+    assert.equal((await scrubbedText([mail], mail.toUpperCase())).found, 1);
     assert.equal(
-      scrubText(patternsOf(['pässwörter']), 'a pässwörter z').text,
+      (await scrubbedText(['pässwörter'], 'a pässwörter z')).text,
       `a ${'*'.repeat(10)} z`,
     );
   });
 
-  test('cost time for the bytes of a response alone, whatever escapes it has', () => {
-    const patterns = patternsOf([visa, secret]);
+  test('cost time for the bytes of a response alone, whatever escapes it has', async () => {
     for (const text of ['\\', '%', '%25', '&amp;', '&#0', '\\u{0', '4', 'w']) {
       // Time that grew with the square of the length would be hours.
       const long = text.repeat(300_000);
-      assert.equal(scrubText(patterns, long).text, long);
+      assert.equal((await scrubbedText([visa, secret], long)).text, long);
+    }
+  });
+
+  test('that cost most are looked for in bounded work, between whose parts others have their turns', async () => {
+    const alike = Array.from({ length: 160 }, (_, at) => 'a'.repeat(90) + String(at).padStart(6));
+    const hostile: readonly (readonly [value: string, echoed: string])[] = [
+      ['a'.repeat(16_000), `${'a'.repeat(95)}b`],
+      [alike.join(''), 'a'.repeat(95)],
+    ];
+    for (const [value, echoed] of hostile) {
+      const bytes = 8_192;
+      let parts = 0;
+      const counted = async () => {
+        parts += 1;
+      };
+      const patterns = await patternsOf([value], { pay: counted });
+      parts = 0;
+      const text = echoed.repeat(Math.ceil(bytes / echoed.length)).slice(0, bytes);
+      await scrubText({ patterns, pay: counted }, text);
+      // A part has 16,384 steps, and a place of the text 2,048 and those of the character that ends it.
+      assert.ok(parts > 10 && parts < bytes / 3, `${parts} parts for ${echoed}`);
     }
   });
 });

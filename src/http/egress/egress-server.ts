@@ -176,7 +176,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       parties,
       headers: () => ({ headers: request.rawHeaders, hopHeaders: [], encrypted: undefined }),
       prepare: (found) => prepare(found, values),
-      receive: (response, call) => {
+      receive: async (response, call) => {
         if (values.size === 0) return response;
         const { host } = new URL(call.proxy.destinationUrl);
         const sent = { values, known: textsOf(call), pay: payerOf(context) };

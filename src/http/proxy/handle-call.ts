@@ -74,7 +74,7 @@ export interface HandledCall extends CallPath, Pick<CallBodyOptions, 'marks'> {
   /** Before anything is opened for the call. */
   readonly prepare?: (parties: CallParties) => Promise<PreparedCall>;
   /** @throws VaultError in the place of the response. */
-  readonly receive?: (response: ProxyResponse, call: ProxyCall) => ProxyResponse;
+  readonly receive?: (response: ProxyResponse, call: ProxyCall) => Promise<ProxyResponse>;
 }
 
 /** In the order in which every call is handled, whatever names its destination. */
@@ -151,12 +151,15 @@ export function createHandleCall(
       { store, actor: call.caller, clock, route, stands },
       callProxy(options, call),
     );
-    const response = await performed.catch((error) => {
-      // Discards a response that the destination has sent by then.
-      gone.abort();
-      throw error;
-    });
-    passOn(context, handled.receive?.(response, call) ?? response, handled.isOnOwnHost);
+    const { receive = async (response) => response } = handled;
+    const response = await performed
+      .then((one) => receive(one, call))
+      .catch((error) => {
+        // Discards a response that the destination has sent by then.
+        gone.abort();
+        throw error;
+      });
+    passOn(context, response, handled.isOnOwnHost);
   }
 
   /** Where it is not allowed, which is logged. */

@@ -10,8 +10,8 @@ import { VaultError } from '../../base/errors.ts';
 import type { ProxyResponse } from '../calls/proxy-call.ts';
 import { hasKnownCharset } from '../calls/response-body.ts';
 import { valuesOf, withoutHeaders } from '../calls/transform-response.ts';
-import { type ResponseScrubbing, Scrub, scrubText } from './scrub.ts';
-import { patternsOf } from './value-patterns.ts';
+import { Scrub, scrubText } from './scrub.ts';
+import { type Pay, patternsOf } from './value-patterns.ts';
 
 interface Unpacker extends Transform {
   /** That were unpacked so far. */
@@ -42,45 +42,50 @@ export interface SentValues {
   readonly values: Iterable<string>;
   /** The request as its program wrote it. */
   readonly known: string;
-  readonly pay: ResponseScrubbing['pay'];
+  readonly pay: Pay;
 }
 
 /**
  * @param onEnd called once, with how many values were found, when the body has ended or was cut.
  * @throws VaultError `bad_gateway` for a body whose encoding or charset is unknown, which is then not read.
  */
-export function scrubResponse(
+export async function scrubResponse(
   response: ProxyResponse,
   { values, known, pay }: SentValues,
   onEnd: (found: number) => void,
-): ProxyResponse {
-  const patterns = patternsOf(values, known);
-  let found = 0;
-  const scrub = (texts: readonly string[]) =>
-    texts.map((text) => {
-      const scrubbed = scrubText(patterns, text);
-      found += scrubbed.found;
-      return scrubbed.text;
-    });
+): Promise<ProxyResponse> {
   const unpack = unpackerOf(response);
-  const body = new Scrub(patterns, {
-    onFound: (count) => {
-      found += count;
-    },
+  const patterns = await patternsOf(values, { known, pay });
+  let found = 0;
+  const onFound = (count: number) => {
+    found += count;
+  };
+  const scrub = async (texts: readonly string[]) => {
+    const scrubbed: string[] = [];
+    for (const text of texts) {
+      const { text: scrubbedText, found: count } = await scrubText({ patterns, pay }, text);
+      scrubbed.push(scrubbedText);
+      onFound(count);
+    }
+    return scrubbed;
+  };
+  let trailers: readonly string[] = [];
+  const body = new Scrub({
+    patterns,
     pay,
+    onFound,
+    onRead: async () => {
+      trailers = await scrub(withoutHeaders(response.trailers(), digests));
+    },
     isOfLines: valuesOf(response.headers, 'content-type').some((type) => linesForm.test(type)),
   });
+  const dropped = unpack ? [...digests, 'content-encoding', 'content-length'] : digests;
+  const headers = await scrub(withoutHeaders(response.headers, dropped));
   const stages: [Readable, ...Transform[], Transform] = unpack
     ? [response.body, unpack, boundedUnpacking(unpack), body]
     : [response.body, body];
   pipeline(stages, () => onEnd(found));
-  const dropped = unpack ? [...digests, 'content-encoding', 'content-length'] : digests;
-  return {
-    ...response,
-    headers: scrub(withoutHeaders(response.headers, dropped)),
-    body,
-    trailers: () => scrub(withoutHeaders(response.trailers(), digests)),
-  };
+  return { ...response, headers, body, trailers: () => trailers };
 }
 
 /** Far more than texts and logs have. What follows of a few bytes costs the destination nothing. */

@@ -1,6 +1,6 @@
 /** Takes values out of a response as it streams: they are overwritten with asterisks, so that lengths stay right. */
 import { Transform, type TransformCallback } from 'node:stream';
-import { endOfMatch, type ValuePatterns } from './value-patterns.ts';
+import { createMeter, endOfMatch, type Pay, type ValuePatterns } from './value-patterns.ts';
 
 /** More than what any value that was cut into pieces needs. */
 const heldBytes = 8_192;
@@ -19,12 +19,24 @@ interface ScrubbedPart {
   readonly to: number;
 }
 
-function scrub(patterns: ValuePatterns, text: string, { from, to }: ScrubbedPart): Scrubbed {
+interface Scrubbing {
+  readonly patterns: ValuePatterns;
+  /** Called between parts of the text, so that no response holds up others. */
+  readonly pay: Pay;
+}
+
+async function scrub(
+  { patterns, pay }: Scrubbing,
+  text: string,
+  { from, to }: ScrubbedPart,
+): Promise<Scrubbed> {
   const parts: string[] = [];
   let found = 0;
   let kept = 0;
+  const search = { patterns, text, meter: createMeter(pay) };
   for (let at = from; at < to; ) {
-    const end = endOfMatch(patterns, text, at);
+    if (search.meter.isDue) await search.meter.pay();
+    const end = endOfMatch(search, at);
     if (end > at) {
       parts.push(text.slice(kept, at), '*'.repeat(end - at));
       found += 1;
@@ -32,20 +44,24 @@ function scrub(patterns: ValuePatterns, text: string, { from, to }: ScrubbedPart
     }
     at = Math.max(end, at + 1);
   }
+  await search.meter.pay();
   return { text: parts.join('') + text.slice(kept), found, end: Math.max(kept, from) };
 }
 
 /** @returns the text without the values, and how many were found. */
-export function scrubText(patterns: ValuePatterns, text: string): Pick<Scrubbed, 'text' | 'found'> {
-  return scrub(patterns, text, { from: 0, to: text.length });
+export async function scrubText(
+  scrubbing: Scrubbing,
+  text: string,
+): Promise<Pick<Scrubbed, 'text' | 'found'>> {
+  return scrub(scrubbing, text, { from: 0, to: text.length });
 }
 
-export interface ResponseScrubbing {
+export interface ResponseScrubbing extends Scrubbing {
   /** Whether its lines are messages, which pass at once. */
   readonly isOfLines: boolean;
   readonly onFound: (count: number) => void;
-  /** Charges what a chunk took, and waits for the next turn. */
-  readonly pay: (ms: number) => Promise<void>;
+  /** When its last byte was read. */
+  readonly onRead: () => Promise<void>;
 }
 
 /**
@@ -53,27 +69,28 @@ export interface ResponseScrubbing {
  * whose destination streams text of its choice would see which of its guesses begins one.
  */
 export class Scrub extends Transform {
-  readonly #patterns: ValuePatterns;
   readonly #scrubbing: ResponseScrubbing;
   #held = '';
   /** How much of what is held is overwritten already. */
   #done = 0;
 
-  constructor(patterns: ValuePatterns, scrubbing: ResponseScrubbing) {
+  constructor(scrubbing: ResponseScrubbing) {
     super();
-    this.#patterns = patterns;
     this.#scrubbing = scrubbing;
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    const began = performance.now();
     this.#held += chunk.toString('latin1');
-    const passed = this.#pass(this.#passing());
-    this.#scrubbing.pay(performance.now() - began).then(() => done(null, passed), done);
+    this.#pass(this.#passing()).then((passed) => done(null, passed), done);
   }
 
   override _flush(done: TransformCallback): void {
-    done(null, this.#pass(this.#held.length));
+    this.#last().then((passed) => done(null, passed), done);
+  }
+
+  async #last(): Promise<Buffer | undefined> {
+    await this.#scrubbing.onRead();
+    return this.#pass(this.#held.length);
   }
 
   #passing(): number {
@@ -82,9 +99,12 @@ export class Scrub extends Transform {
     return Math.max(this.#held.lastIndexOf('\n') + 1, length - lineBytesMax);
   }
 
-  #pass(to: number): Buffer | undefined {
+  async #pass(to: number): Promise<Buffer | undefined> {
     if (to === 0) return undefined;
-    const { text, found, end } = scrub(this.#patterns, this.#held, { from: this.#done, to });
+    const { text, found, end } = await scrub(this.#scrubbing, this.#held, {
+      from: this.#done,
+      to,
+    });
     this.#held = text.slice(to);
     this.#done = Math.max(0, end - to);
     if (found > 0) this.#scrubbing.onFound(found);

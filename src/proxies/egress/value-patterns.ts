@@ -6,12 +6,14 @@
 /** A shorter value, such as a card code, is in many texts by chance, and its absence would show it. */
 const charactersMin = 6;
 /** A longer value is looked for in pieces, of which each may be cut off from the others. */
-const pieceLength = 192;
+const pieceLength = 96;
 
 /** One character, and others that may be in its place, as code points. */
 type Character = readonly number[];
 
 interface ValuePattern {
+  /** What it is a way to write of. */
+  readonly piece: string;
   readonly characters: readonly Character[];
   /** What may be between two characters, such as a line break in base64. */
   readonly gap: Character;
@@ -29,11 +31,16 @@ export interface ValuePatterns {
  * Values that are too short have none, and neither has what its program knows: overwriting a guess of the program,
  * which its destination gives back, would say that the guess is right.
  */
-export function patternsOf(values: Iterable<string>, known = ''): ValuePatterns {
-  const folded = foldedBytes(known);
-  const unknown = Array.from(values, piecesOf)
-    .flat()
-    .filter((piece) => !isIn(piece, known) && !isIn(foldedText(piece), folded));
+export async function patternsOf(
+  values: Iterable<string>,
+  { known = '', pay }: { readonly known?: string; readonly pay: Pay },
+): Promise<ValuePatterns> {
+  const pieces = new Set(Array.from(values, piecesOf).flat());
+  const asSent = await piecesIn(pieces, known, pay);
+  const folded = await piecesIn(new Set([...pieces].map(foldedText)), foldedBytes(known), pay);
+  const unknown = [...pieces].filter(
+    (piece) => !asSent.has(piece) && !folded.has(foldedText(piece)),
+  );
   return indexed(unknown.flatMap(encodingsOf));
 }
 
@@ -47,10 +54,20 @@ function foldedBytes(bytes: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-function isIn(piece: string, text: string): boolean {
-  const patterns = indexed(encodingsOf(piece));
-  for (let at = 0; at < text.length; at += 1) if (endOfMatch(patterns, text, at) > at) return true;
-  return false;
+async function piecesIn(
+  pieces: ReadonlySet<string>,
+  text: string,
+  pay: Pay,
+): Promise<ReadonlySet<string>> {
+  const meter = createMeter(pay);
+  const patterns = indexed([...pieces].flatMap(encodingsOf));
+  const found = new Set<string>();
+  for (let at = 0; at < text.length; at += 1) {
+    if (meter.isDue) await meter.pay();
+    eachMatch({ patterns, text, meter }, at, ({ piece }) => found.add(piece));
+  }
+  await meter.pay();
+  return found;
 }
 
 function piecesOf(value: string): readonly string[] {
@@ -78,27 +95,30 @@ function linesOf(value: string): readonly string[] {
   return lines;
 }
 
-const noGap = { gap: [], gapsMax: 0 } as const;
+type Gaps = Pick<ValuePattern, 'gap' | 'gapsMax'>;
+
+const noGap: Gaps = { gap: [], gapsMax: 0 };
 /** As card numbers and account numbers are printed. */
-const betweenDigits = { gap: Array.from(' -.+\u00a0', pointOf), gapsMax: 1 } as const;
+const betweenDigits: Gaps = { gap: Array.from(' -.+\u00a0', pointOf), gapsMax: 1 };
 /** RFC 2045, section 6.8. */
-const betweenLines = { gap: [10, 13, 32], gapsMax: 3 } as const;
+const betweenLines: Gaps = { gap: [10, 13, 32], gapsMax: 3 };
 
 function encodingsOf(value: string): readonly ValuePattern[] {
   const bytes = Buffer.from(value, 'utf8');
   const digits = value.replaceAll(/[ .-]/g, '');
   const isNumber = /^\d{9,}$/.test(digits);
+  const isLatin = /^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(value);
+  const written = (text: string, character: (one: string) => Character, gaps: Gaps = noGap) => ({
+    piece: value,
+    characters: Array.from(text, character),
+    ...gaps,
+  });
   return [
-    { characters: Array.from(value, plainCharacter), ...noGap },
-    ...(isNumber ? [{ characters: Array.from(digits, plainCharacter), ...betweenDigits }] : []),
-    ...(/^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(value)
-      ? [{ characters: Array.from(value, latinCharacter), ...noGap }]
-      : []),
-    { characters: Array.from(bytes.toString('hex'), hexCharacter), ...noGap },
-    ...base64Of(bytes).map((text) => ({
-      characters: Array.from(text, base64Character),
-      ...betweenLines,
-    })),
+    written(value, plainCharacter),
+    ...(isNumber ? [written(digits, plainCharacter, betweenDigits)] : []),
+    ...(isLatin ? [written(value, latinCharacter)] : []),
+    written(bytes.toString('hex'), hexCharacter),
+    ...base64Of(bytes).map((text) => written(text, base64Character, betweenLines)),
   ];
 }
 
@@ -142,6 +162,7 @@ function base64Of(bytes: Buffer): readonly string[] {
 }
 
 const [backslash, percent, ampersand] = [92, 37, 38] as const;
+const anyByte = Array.from({ length: 256 }, (_, code) => code);
 const escapes: readonly number[] = [backslash, percent, ampersand];
 
 function indexed(patterns: readonly ValuePattern[]): ValuePatterns {
@@ -156,9 +177,8 @@ function indexed(patterns: readonly ValuePattern[]): ValuePatterns {
       firsts[first] = 1;
       add(byFirst, first, pattern);
       // Of a character of several bytes, the second is its own.
-      const isWhole = first < 0x80;
-      for (let next = 0; next < 256; next += 1) {
-        if (!isWhole || seconds.has(next)) add(byPair, first * 256 + next, pattern);
+      for (const next of first < 0x80 ? seconds : anyByte) {
+        add(byPair, first * 256 + next, pattern);
       }
     }
   }
@@ -181,16 +201,71 @@ function firstByteOf(point: number): number {
   return bytesOf(point)[0] ?? 0;
 }
 
-/** @returns the end of the longest value that begins here; `at` where none does. */
-export function endOfMatch(patterns: ValuePatterns, text: string, at: number): number {
-  const first = text.charCodeAt(at);
-  if (patterns.firsts[first] !== 1) return at;
-  let end = at;
+/**
+ * So many steps are taken at one place of a text, several times what any value takes. Only the values that consist of
+ * escapes, or of many pieces that begin alike, could take more, and with them whoever makes a destination respond.
+ */
+const placeStepsMax = 2_048;
+/** After so many steps others have their turn, within a millisecond or two. */
+const partSteps = 16_384;
+
+/** Charges so many milliseconds, and waits for the next turn. */
+export type Pay = (ms: number) => Promise<void>;
+
+/** Counts the steps of a search, between whose parts others have their turns. */
+export interface Meter {
+  steps: number;
+  readonly isDue: boolean;
+  /** For what was done since it was created, or since the last time. */
+  pay(): Promise<void>;
+}
+
+export function createMeter(pay: Pay): Meter {
+  let began = performance.now();
+  let paidSteps = 0;
+  return {
+    steps: 0,
+    get isDue() {
+      return this.steps - paidSteps >= partSteps;
+    },
+    async pay() {
+      paidSteps = this.steps;
+      await pay(performance.now() - began);
+      began = performance.now();
+    },
+  };
+}
+
+export interface Search {
+  readonly patterns: ValuePatterns;
+  readonly text: string;
+  readonly meter: Meter;
+}
+
+/** @returns the end of the longest value that begins here; `at` where none does; the next place where it is not known. */
+export function endOfMatch(search: Search, at: number): number {
+  let longest = at;
+  const isKnown = eachMatch(search, at, (_, end) => {
+    if (end > longest) longest = end;
+  });
+  return isKnown ? longest : Math.max(longest, at + 1);
+}
+
+/** @returns whether it looked for all of them. */
+function eachMatch(
+  { patterns, text, meter }: Search,
+  at: number,
+  onMatch: (pattern: ValuePattern, end: number) => void,
+): boolean {
+  meter.steps += 1;
+  if (patterns.firsts[text.charCodeAt(at)] !== 1) return true;
+  const stepsMax = meter.steps + placeStepsMax;
   for (const pattern of candidatesOf(patterns, text, at)) {
-    const found = endOf(pattern, text, at);
-    if (found > end) end = found;
+    const end = endOf(pattern, { text, meter, stepsMax }, at);
+    if (end > at) onMatch(pattern, end);
+    if (meter.steps > stepsMax) return false;
   }
-  return end;
+  return true;
 }
 
 function candidatesOf(patterns: ValuePatterns, text: string, at: number): Iterable<ValuePattern> {
@@ -203,8 +278,18 @@ function candidatesOf(patterns: ValuePatterns, text: string, at: number): Iterab
   return new Set([...(byFirst.get(first) ?? []), ...escaped]);
 }
 
+interface Place {
+  readonly text: string;
+  readonly meter: Meter;
+  readonly stepsMax: number;
+}
+
 /** Follows all ways to read the text, which are more than one only where the value has characters that escape. */
-function endOf({ characters, gap, gapsMax }: ValuePattern, text: string, from: number): number {
+function endOf(
+  { characters, gap, gapsMax }: ValuePattern,
+  { text, meter, stepsMax }: Place,
+  from: number,
+): number {
   let ends: readonly number[] = [from];
   let isFirst = true;
   for (const character of characters) {
@@ -212,6 +297,8 @@ function endOf({ characters, gap, gapsMax }: ValuePattern, text: string, from: n
     for (const end of ends) {
       const begins = isFirst ? [end] : beginsAfter(text, end, { gap, gapsMax });
       for (const begin of begins) read(text, begin, character, next);
+      meter.steps += begins.length + next.length;
+      if (meter.steps > stepsMax) return from;
     }
     if (next.length === 0) return from;
     ends = next;
@@ -221,11 +308,7 @@ function endOf({ characters, gap, gapsMax }: ValuePattern, text: string, from: n
 }
 
 /** In UTF-16 and UTF-32, there are zeros between the bytes of ASCII. */
-function beginsAfter(
-  text: string,
-  at: number,
-  { gap, gapsMax }: Pick<ValuePattern, 'gap' | 'gapsMax'>,
-): readonly number[] {
+function beginsAfter(text: string, at: number, { gap, gapsMax }: Gaps): readonly number[] {
   let begin = at;
   while (begin < at + 3 && text.charCodeAt(begin) === 0) begin += 1;
   if (gapsMax === 0) return [begin];
