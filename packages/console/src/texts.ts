@@ -442,7 +442,8 @@ export const t = {
     sameActor: 'All by this actor',
     personAs: (person: string, application: string) => `${person} as ${application}`,
     explain: (who: string, operation: string, entity: string, result: string) =>
-      `${who} asked to ${operation} a ${entity.replaceAll('_', ' ')}; the result was ${result}.`,
+      `${who} asked to ${operation} ${/^[aeio]/.test(entity) ? 'an' : 'a'} ` +
+      `${entity.replaceAll('_', ' ')}; the result was ${result}.`,
     filters: {
       entity_type: 'Entity type',
       entity_id: 'Token or other id',
@@ -732,6 +733,20 @@ export const t = {
       'NAME=VALUE',
     /** The API sends booleans as text. */
     booleans: { true: 'yes', false: 'no' },
+    choices: {
+      token_deduplication_behavior: {
+        read_existing: 'show the token that there is',
+        update_existing: 'update the token that there is',
+      },
+      bank_verification_provider: {
+        rules: 'rules of the vault',
+        http: 'the service that the operator has configured',
+      },
+    } as Readonly<Record<string, Readonly<Record<string, string>>>>,
+    hints: {
+      proxy_destinations:
+        'Host names to which proxies may send, separated by commas. Empty means all hosts.',
+    } as Readonly<Record<string, string>>,
     unlimited: 'no limit',
     used: (used: string) => `${used} used`,
     of: (used: string, limit: string) => `${used} of ${limit}`,

@@ -1,7 +1,7 @@
 /** The names of applications, so that the log reads as people speak of them. */
 import { signal } from '@preact/signals';
 import { shortId } from './format.ts';
-import { may, vaultFor } from './session.ts';
+import { may, session, vaultFor } from './session.ts';
 
 /** Of one request. */
 const idsMax = 100;
@@ -13,6 +13,8 @@ let waiting: string[] = [];
 /** The name, or the beginning of the id until the name is known, and of what no longer exists. */
 export function nameOfApplication(id: string | undefined): string {
   if (id === undefined) return '';
+  const role = session.value?.applications.find((one) => one.id === id);
+  if (role) return role.name;
   if (!asked.has(id) && may('application:read')) {
     asked.add(id);
     waiting.push(id);

@@ -81,19 +81,20 @@ export function OverviewPage() {
       <div class="grid wide">
         <Section title={t.overview.types}>
           <Bars
-            rows={Object.entries(report?.token_report.metrics_by_type ?? {}).map(
-              ([type, { count }]) => ({
+            rows={
+              report &&
+              Object.entries(report.token_report.metrics_by_type).map(([type, { count }]) => ({
                 name: type,
                 value: count,
                 href: hrefOf('/tokens', { type }),
-              }),
-            )}
+              }))
+            }
             empty={t.overview.noTokens}
           />
         </Section>
         <Section title={t.overview.reveals}>
           <Bars
-            rows={byApplication(activity.data?.revealed_by_application ?? {})}
+            rows={activity.data && byApplication(activity.data.revealed_by_application)}
             empty={t.overview.noReveals}
           />
         </Section>
@@ -102,7 +103,7 @@ export function OverviewPage() {
             title={t.overview.refusals}
             actions={<Button href={hrefOf('/log', { result: 'denied' })}>{t.overview.all}</Button>}
           >
-            <EntryList entries={refusals.data ?? []} empty={t.overview.noRefusals} />
+            {refusals.data && <EntryList entries={refusals.data} empty={t.overview.noRefusals} />}
           </Section>
         )}
       </div>
@@ -274,7 +275,9 @@ function byApplication(revealed: Readonly<Record<string, number>>): readonly Bar
     .slice(0, 6);
 }
 
-function Bars({ rows, empty }: { rows: readonly Bar[]; empty: string }) {
+/** @param rows undefined until they are known. */
+function Bars({ rows, empty }: { rows: readonly Bar[] | undefined; empty: string }) {
+  if (rows === undefined) return <p class="muted padded">…</p>;
   if (rows.length === 0) return <p class="muted padded">{empty}</p>;
   const max = Math.max(...rows.map(({ value }) => value));
   return (

@@ -189,10 +189,11 @@ function Settings({ tenant, onSaved }: SettingsProps) {
             value,
             onValue: (next: string) => draft.set({ name, settings: { ...settings, [one]: next } }),
           };
-          return value in t.settings.booleans ? (
-            <Select key={one} {...field} options={Object.entries(t.settings.booleans)} />
+          const choices = t.settings.choices[one] ?? t.settings.booleans;
+          return value in choices ? (
+            <Select key={one} {...field} options={Object.entries(choices)} />
           ) : (
-            <TextField key={one} {...field} />
+            <TextField key={one} {...field} hint={t.settings.hints[one]} />
           );
         })}
         {saving.notice}

@@ -83,7 +83,7 @@ export function TokenPage({ id }: { id: string }) {
               }
             >
               <ErrorNote error={history.error} />
-              <EntryList entries={history.data ?? []} empty={t.token.noHistory} />
+              {history.data && <EntryList entries={history.data} empty={t.token.noHistory} />}
             </Section>
           </div>
           <div class="stack">
