@@ -432,6 +432,22 @@ onBothEngines('approvals', (engine) => {
     assert.deepEqual(types, ['approval.denied', 'approval.requested']);
   });
 
+  test('a request that an agent sends with a tool waits like any other', async () => {
+    const agent = await agentOf();
+    const { tenant, key, number } = agent;
+    const json = { card: { number } };
+    const url = `https://${authority}/v1/tool`;
+    const params = { name: 'http_request', arguments: { method: 'POST', url, json } };
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+    const response = tenant.send('POST', '/mcp', { key, body });
+    const [shown] = await waiting(agent);
+    assert.equal(shown.path, '/v1/tool');
+    assert.deepEqual(received(), []);
+    await admin(agent, 'POST', `/approvals/${shown.id}/approve`);
+    assert.match((await response).text, /paid/);
+    assert.equal(received().length, 1);
+  });
+
   test('503: a server that stops sends nothing of what waits, and leaves nothing behind', async (t) => {
     const vault = await startWithEgress(t, engine);
     const tenant = await newTenant(vault);

@@ -105,7 +105,9 @@ export function createApprovals(tools: ApprovalWaiting): AwaitApproval {
     const event = { approval: { application_id: application, method: call.method, host } };
     const fact = { entity: 'approval', id: row.approval_id, operation: 'create', event } as const;
     const entry = detailed(entryOf(caller, now, fact), `${call.method} to ${host}`);
-    await store.commit({ insert: { approvals: [row] }, entries: [entry] });
+    const { loop } = caller.origin;
+    const change: Change = { insert: { approvals: [row] }, entries: [entry] };
+    await store.commit(loop === undefined ? change : { ...change, loop });
     return { call, row, digest };
   }
 
