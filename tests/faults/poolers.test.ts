@@ -9,7 +9,7 @@ import { createHistory } from '../support/history.ts';
 import { checkHistory } from '../support/history-check.ts';
 import { startHaproxy, startPgBouncer, versionOf } from '../support/poolers.ts';
 import { sharedPostgres, sharedUrlVariable } from '../support/postgres.ts';
-import { environmentOf, spawnVault, untilReady } from '../support/process.ts';
+import { environmentOf, runCommand, spawnVault, untilReady } from '../support/process.ts';
 import { seeded } from '../support/random.ts';
 import { startPair } from '../support/standby.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -68,6 +68,19 @@ for (const [title, settings] of [
     await works(t, { place, databaseUrl });
   });
 }
+
+test('a copy by way of PgBouncer, which would give up its locks, is refused', async (t) => {
+  if (isMissing(t, 'pgbouncer')) return;
+  const place = await engine.place(t);
+  const url = await startPgBouncer(t, place.databaseUrl ?? '');
+  for (const option of ['--from', '--to']) {
+    const other = option === '--from' ? '--to' : '--from';
+    const words = ['database', 'copy', option, url, other, place.dataDir];
+    const { code, stderr } = await runCommand(words, {});
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`${option} leads to a pooler.* Nothing was changed`));
+  }
+});
 
 test('the contract of the store holds through PgBouncer in transaction mode', async (t) => {
   if (isMissing(t, 'pgbouncer')) return;

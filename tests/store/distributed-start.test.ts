@@ -70,7 +70,7 @@ test('the first start distributes every table, and a later one finds nothing to 
   assert.deepEqual((await distributedIn(place)).sort(), tables.toSorted());
 });
 
-test('a vault with rows on one server is refused, and so are tables distributed otherwise', {
+test('a vault with rows on one server is refused, also while it is served, and so are tables distributed otherwise', {
   skip: notOnCitus(pretends),
 }, async (t) => {
   const place = await engine.place(t);
@@ -82,6 +82,11 @@ test('a vault with rows on one server is refused, and so are tables distributed 
     started.stderr,
     /STRONGROOM_DATABASE_DISTRIBUTE=citus: .*Stop all servers .*database distribute/,
   );
+  const vault = await startVault(t, engine, { place });
+  const served = await runCommand(['database', 'distribute'], environmentOf(place));
+  assert.equal(served.code, 1);
+  assert.match(served.stderr, /A server is connected .*Stop all servers .*Nothing was changed/);
+  await vault.stop();
   assert.deepEqual(await distributedIn(place), []);
   await engine.run(place, `select create_distributed_table('tokens', 'token_id', 'none')`);
   const otherwise = await runCommand(['serve'], environmentOf(place, asked));

@@ -6,7 +6,7 @@ import { exactIntegers, readColumns } from '../postgres/backup.ts';
 import { types } from '../postgres/engine.ts';
 import type { RunStatement } from '../postgres/restore.ts';
 import { Servers } from '../postgres/servers.ts';
-import { checkServers } from '../postgres/start.ts';
+import { checkServers, DatabaseServerError } from '../postgres/start.ts';
 import { explainTls } from '../postgres/tls.ts';
 import { explainWorker } from '../postgres/workers.ts';
 import { kindOf, type SqlValue, shapes, type Table } from '../tables.ts';
@@ -14,6 +14,9 @@ import type { CopyDatabase, StoredValues } from './copy-database.ts';
 import { explainFull } from './full-disk.ts';
 
 const copyName = 'strongroom copy';
+const pooled =
+  'STRONGROOM_DATABASE_URL leads to a pooler, which would give up the locks of the copy between two statements. Name ' +
+  'PostgreSQL itself. Nothing was changed.';
 
 /** Every statement finds its rows by their keys. Before a table is analyzed, PostgreSQL would rather read all of it. */
 const byKey =
@@ -38,6 +41,7 @@ export async function openPostgresCopy(databaseUrl: string): Promise<PostgresCop
     const session = await servers.connect({}).catch((error) => {
       throw explainTls(error);
     });
+    if (!servers.knowsProcesses) throw new DatabaseServerError(pooled);
     // Hosts and database, without who signs in and how.
     const [place = ''] = databaseUrl.replace(/^(?:.*@|[^:]*:\/\/)/s, '').split('?');
     const asked = async <T>(result: Promise<T>): Promise<T> => {

@@ -1,7 +1,7 @@
 /** Distributes the tables over the machines of a Citus database, with the tenant as the distribution column. */
 import { isCounted } from '../migrations/stored-sizes.ts';
 import { kindOf, shapes, type Table } from '../tables.ts';
-import { Servers } from './servers.ts';
+import { Servers, serverName } from './servers.ts';
 import { explainTls } from './tls.ts';
 import { explainWorker, type RunSql } from './workers.ts';
 
@@ -110,12 +110,13 @@ export class DistributionError extends Error {
 /**
  * Distributes what is not distributed yet, all of it or nothing.
  * @returns the tables that were distributed by this call.
- * @throws DistributionError where Citus is missing, or a table is distributed in another way.
+ * @throws DistributionError where Citus is missing, a table is distributed in another way, or a server works on a vault
+ * whose tables lie on one server: it would go on as there.
  */
 export async function distribute(url: string): Promise<readonly TableDistribution[]> {
-  const servers = new Servers(url, { application_name: 'strongroom' });
+  const servers = new Servers(url, { application_name: 'strongroom database distribute' });
   try {
-    return await distributeTables(servers);
+    return await distributeTables(servers, { stoppedOnly: true });
   } catch (error) {
     throw explainWorker(error);
   } finally {
@@ -132,13 +133,15 @@ const distributionLock = 7_476_200_119;
  */
 export async function distributeTables(
   servers: Servers,
-  { emptyOnly = false } = {},
+  { emptyOnly = false, stoppedOnly = false } = {},
 ): Promise<readonly TableDistribution[]> {
   return withSession(servers, async (ask) => {
     await ask('begin');
     await ask(`select pg_advisory_xact_lock(${distributionLock})`);
     const { missing } = await usableFacts(ask);
-    if (emptyOnly && missing.some(({ table }) => table === 'tokens')) {
+    const isOnOneServer = missing.some(({ table }) => table === 'tokens');
+    if (stoppedOnly && isOnOneServer) await requireNoServer(ask);
+    if (emptyOnly && isOnOneServer) {
       // Another server may have begun since the check before the migration, and makes a tenant.
       await ask('lock table tenants in share row exclusive mode');
       await requireNoTenants(ask);
@@ -195,6 +198,18 @@ export async function checkDistributable(servers: Servers): Promise<void> {
 async function requireNoTenants(ask: RunSql): Promise<void> {
   const { rows } = await ask('select 1 from tenants limit 1');
   if (rows.length > 0) throw new DistributionError(onOneServer);
+}
+
+async function requireNoServer(ask: RunSql): Promise<void> {
+  const { rows } = await ask(
+    `select 1 from pg_stat_activity
+      where datname = current_database() and application_name = '${serverName}' limit 1`,
+  );
+  if (rows.length > 0) {
+    throw new DistributionError(
+      'A server is connected to the database. Stop all servers of the vault first. Nothing was changed.',
+    );
+  }
 }
 
 /** Closing the session rolls back what was not committed. */

@@ -31,7 +31,7 @@ import { failureOf, isLockLost, isWorkerLost } from './failure.ts';
 import { createLargeReads } from './large-reads.ts';
 import { type Line, Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
-import { Servers, type SessionParameters } from './servers.ts';
+import { Servers, type SessionParameters, serverName } from './servers.ts';
 import { commitSideBySide } from './side-by-side-commits.ts';
 import { checkServers } from './start.ts';
 import { watchSilence } from './watch.ts';
@@ -144,9 +144,6 @@ export function attachPostgres(
 export function openRestoredPostgres(databaseUrl: string, options: NotifyingOptions): StoreEngine {
   return createEngine(new Servers(databaseUrl, connection), options, whole);
 }
-
-/** What servers and commands that write call themselves to the database. */
-export const serverName = 'strongroom';
 
 const connection: pg.ClientConfig = {
   query_timeout: statementTimeoutMs + waitMsMax,

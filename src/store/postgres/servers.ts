@@ -18,6 +18,9 @@ const surveyMs = 10_000;
 /** Metrics may be requested without a key, so their result is shared for this time. */
 const healthSharedMs = 2_000;
 
+/** What servers and commands that write call themselves to the database. */
+export const serverName = 'strongroom';
+
 /** Settings of the server, by name, for the duration of a session. A pooler may withhold them from the server. */
 export type SessionParameters = Readonly<Record<string, string | number>>;
 
