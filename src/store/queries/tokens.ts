@@ -1,6 +1,6 @@
 /** Queries about tokens by what they hold: their fingerprints, their search terms, their number. */
 import assert from 'node:assert/strict';
-import { type Kysely, type SqlBool, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Instant } from '../../base/clock.ts';
 import type { TenantId, TokenId } from '../../base/ids.ts';
 import { type PlaceOf, prepared } from '../prepared.ts';
@@ -10,8 +10,11 @@ import type { DatabaseSchema, Key, Row, SqlValue } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import { notExpired } from './token-conditions.ts';
 
-/** Tokens of one fingerprint that deduplication looks at. */
+/** Tokens of one fingerprint that deduplication looks at, besides those that represent it. */
 const equalsMax = 100;
+
+/** As the index of those that represent theirs has it. */
+const expressionOf = sql<string>`coalesce(fingerprint_expression, '')`;
 
 /** A fingerprint, and the expressions that tokens may have of which deduplication looks for an equal. */
 export interface FingerprintQuery {
@@ -51,7 +54,7 @@ export function equalTokens(
   const values = wanted.map(({ fingerprint, expression, ofType }, index) => ({
     [`fingerprint${index}`]: fingerprint,
     [`expression${index}`]: expression,
-    [`ofType${index}`]: Number(ofType),
+    [`orExpression${index}`]: ofType ? '' : expression,
   }));
   return query(Object.assign({ tenant: tenantNumber(tenant) }, ...values));
 }
@@ -60,8 +63,7 @@ interface EqualsValues {
   readonly tenant: number;
   readonly [fingerprint: `fingerprint${number}`]: string;
   readonly [expression: `expression${number}`]: string;
-  /** 1 where it is. */
-  readonly [ofType: `ofType${number}`]: number;
+  readonly [orExpression: `orExpression${number}`]: string;
 }
 
 /** A text for each number of fingerprints. */
@@ -70,8 +72,8 @@ const equalsByCount = new Map<number, (values: EqualsValues) => Query<EqualToken
 function equalsOf(count: number) {
   return prepared<EqualsValues, EqualToken>((placeOf) => (db) => {
     const [first, ...others] = Array.from({ length: count }, (_, index) =>
-      db.selectFrom(equalsOfOne(db, placeOf, index).as('equal')).selectAll(),
-    );
+      equalsOfOne(db, placeOf, index),
+    ).flat();
     assert(first !== undefined, 'there is a fingerprint to look for');
     return others
       .reduce((union, one) => union.unionAll(one), first)
@@ -80,8 +82,13 @@ function equalsOf(count: number) {
   });
 }
 
+/**
+ * The token that represents the fingerprint has an index of its own. Others are as many as somebody likes to create,
+ * also by other expressions, so that some of them are looked at, in the order of the index and without sorting.
+ */
 function equalsOfOne(db: Kysely<DatabaseSchema>, placeOf: PlaceOf<EqualsValues>, index: number) {
-  return db
+  const either = [placeOf(`expression${index}`), placeOf(`orExpression${index}`)];
+  const equal = db
     .selectFrom('tokens')
     .select([
       'tenant_id',
@@ -102,19 +109,15 @@ function equalsOfOne(db: Kysely<DatabaseSchema>, placeOf: PlaceOf<EqualsValues>,
       sql<number>`octet_length(data)`.as('bytes'),
     ])
     .where('tenant_id', '=', sql<TenantId>`${placeOf('tenant')}`)
-    .where('fingerprint', '=', placeOf(`fingerprint${index}`))
-    .where(({ eb, or }) =>
-      or([
-        eb('fingerprint_expression', '=', placeOf(`expression${index}`)),
-        eb.and([
-          eb('fingerprint_expression', 'is', null),
-          sql<SqlBool>`${placeOf(`ofType${index}`)} = 1`,
-        ]),
-      ]),
-    )
-    .orderBy('deduplicated', 'desc')
-    .orderBy('created_at')
-    .limit(equalsMax);
+    .where('fingerprint', '=', placeOf(`fingerprint${index}`));
+  const representing = equal
+    .where('deduplicated', '=', sql.lit(1))
+    .where(expressionOf, 'in', either);
+  const some = equal.where('deduplicated', '=', sql.lit(0)).limit(equalsMax);
+  return [
+    db.selectFrom(representing.as('equal')).selectAll(),
+    db.selectFrom(some.as('equal')).selectAll().where(expressionOf, 'in', either),
+  ];
 }
 
 /**
@@ -202,18 +205,32 @@ export function tokenStates(tenant: TenantId, ids: readonly TokenId[]): Query<To
       .where('token_id', 'in', ids.map(storedId));
 }
 
-/** The places of the tokens with one of the fingerprints. Tokens that represent theirs come first. */
+/**
+ * The places of some tokens with one of the fingerprints, of which there are few. Tokens that represent theirs come
+ * first. As above, nothing is sorted but what is returned.
+ */
 export function equalTokenPlaces(
   tenant: TenantId,
   fingerprints: readonly string[],
 ): Query<Pick<Row<'tokens'>, 'token_id' | 'container' | 'expires_at'>> {
-  return (db) =>
-    db
-      .selectFrom('tokens')
-      .select(['token_id', 'container', 'expires_at'])
-      .where('tenant_id', '=', storedTenant(tenant))
-      .where('fingerprint', 'in', fingerprints)
+  return (db) => {
+    const [first, ...others] = fingerprints.flatMap((fingerprint) => {
+      const equal = db
+        .selectFrom('tokens')
+        .select(['token_id', 'container', 'expires_at', 'deduplicated', 'created_at'])
+        .where('tenant_id', '=', storedTenant(tenant))
+        .where('fingerprint', '=', fingerprint)
+        .limit(equalsMax);
+      // In the order of their index, or SQLite takes the one of all.
+      const representing = equal.where('deduplicated', '=', sql.lit(1)).orderBy(expressionOf);
+      const some = equal.where('deduplicated', '=', sql.lit(0));
+      return [representing, some].map((one) => db.selectFrom(one.as('equal')).selectAll());
+    });
+    assert(first !== undefined, 'there is a fingerprint to look for');
+    return others
+      .reduce((union, one) => union.unionAll(one), first)
       .orderBy('deduplicated', 'desc')
       .orderBy('created_at')
       .limit(equalsMax);
+  };
 }
