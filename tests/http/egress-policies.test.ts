@@ -224,6 +224,13 @@ onBothEngines('egress', (engine) => {
       const question = { application_id: made.body.id, method: 'POST', ...wrong };
       assert.equal((await admin('POST', '/egress/explain', question)).status, 400);
     }
+    const aboutToken = (await tenant.rows('logs')).filter(
+      ({ entity_type, operation }) => entity_type === 'token' && operation === 'explain',
+    );
+    assert.ok(
+      aboutToken.some(({ entity_id }) => entity_id === 'card-1'),
+      'the log of a token says who learned that it exists',
+    );
     const { status } = await admin('POST', '/egress/explain', {
       application_id: tenant.id,
       method: 'GET',

@@ -96,8 +96,12 @@ export function explainEgress(
       outcome.outcome === 'sent' &&
       !(await coveringApproval(store, tenant, { ...approvalBasis(policy, url), application, now }));
     const fact = { entity: 'application', id: row.application_id, operation: 'explain' } as const;
+    // The response says that a token exists.
+    const named =
+      subject && entryOf(caller, now, { entity: 'token', ...subject, operation: 'explain' });
+    const asked = entryOf(caller, now, fact);
     return {
-      change: { entries: [entryOf(caller, now, fact)] },
+      change: { entries: named ? [asked, named] : [asked] },
       reply: {
         status: 200,
         body: {
