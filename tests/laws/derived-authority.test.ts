@@ -453,6 +453,49 @@ async function checkList(vault: TestVault, world: World, deleted: Node): Promise
   assert.equal(list.body.pagination.total_items, live.length);
 }
 
+/** By their number: each of two applications of a kind has two keys, as {@link newWorld} makes them. */
+const sessionsOfKeys: Shape['sessions'] = [
+  { creator: 0, authorizer: 0 },
+  { creator: 1, authorizer: 0 },
+  { creator: 2, authorizer: 1 },
+  { creator: 2, authorizer: 2 },
+  { creator: 3, authorizer: 3 },
+];
+
+/** Each kind of ancestor that a session has, where another session still stands without it. */
+async function eachAncestor(servers: readonly TestVault[]): Promise<void> {
+  const [one] = servers;
+  assert.ok(one);
+  const nothing = { calls: [], results: [], replies: [], deleted: 0, byCommand: false };
+  const world = await newWorld(one, { ...nothing, sessions: sessionsOfKeys });
+  const named = (name: string) => world.holders.filter((holder) => holder.name === name);
+  const [publics, privates, sessions] = ['public key', 'private key', 'session'].map(named);
+  const order = [
+    publics?.[0],
+    publics?.[1]?.parents[0],
+    privates?.[1],
+    sessions?.[3],
+    privates?.[3]?.parents[0],
+  ];
+  const deleted = new Set<Node>();
+  const isEnded = (node: Node): boolean => deleted.has(node) || node.parents.some(isEnded);
+  for (const node of order) {
+    assert.ok(node);
+    const standing = sessions?.filter((session) => !isEnded(session)).length;
+    await remove(one, world, { node, byCommand: false });
+    deleted.add(node);
+    assert.notEqual(sessions?.filter((session) => !isEnded(session)).length, standing);
+    one.clock.advance(second);
+    for (const vault of servers) {
+      for (const holder of world.holders) {
+        const [status, ...others] = await statuses(vault, holder.key);
+        assert.deepEqual(others, []);
+        assert.equal(status === 200, !isEnded(holder), `${holder.name} after the ${node.name}`);
+      }
+    }
+  }
+}
+
 type Start = (t: TestContext, engine: Engine) => Promise<readonly TestVault[]>;
 
 /** Two servers of one PostgreSQL, or the one server of an embedded database. */
@@ -508,6 +551,10 @@ async function holdsOn(t: TestContext, servers: readonly TestVault[]): Promise<v
 onBothEngines('whatever is deleted, what derives from it is void, and nothing else', (engine) => {
   test('at once where it was deleted, and within a second on every server', async (t) => {
     await holdsOn(t, await everyServer(t, engine));
+  });
+
+  test('whichever of its ancestors a session loses', async (t) => {
+    await eachAncestor(await everyServer(t, engine));
   });
 
   test('code that is under way reads no token with the rights that ended', async (t) => {
