@@ -61,7 +61,7 @@ async function reach(option: PlaceOption, { databaseUrl }: Config): Promise<void
 }
 
 /** @returns the error with the option in the place of the variable that servers have for a URL. */
-export function saidOf(option: PlaceOption, error: unknown): unknown {
+function saidOf(option: PlaceOption, error: unknown): unknown {
   const said = explain(error);
   if (!said.includes(urlVariable)) return error;
   return new RestoreError(said.replaceAll(urlVariable, option), { cause: error });

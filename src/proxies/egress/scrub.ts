@@ -19,14 +19,14 @@ interface ScrubbedPart {
   readonly to: number;
 }
 
-interface Scrubbing {
+interface ValueScrubbing {
   readonly patterns: ValuePatterns;
   /** Called between parts of the text, so that no response holds up others. */
   readonly pay: Pay;
 }
 
 async function scrub(
-  { patterns, pay }: Scrubbing,
+  { patterns, pay }: ValueScrubbing,
   text: string,
   { from, to }: ScrubbedPart,
 ): Promise<Scrubbed> {
@@ -50,13 +50,13 @@ async function scrub(
 
 /** @returns the text without the values, and how many were found. */
 export async function scrubText(
-  scrubbing: Scrubbing,
+  scrubbing: ValueScrubbing,
   text: string,
 ): Promise<Pick<Scrubbed, 'text' | 'found'>> {
   return scrub(scrubbing, text, { from: 0, to: text.length });
 }
 
-export interface ResponseScrubbing extends Scrubbing {
+export interface ResponseScrubbing extends ValueScrubbing {
   /** Whether its lines are messages, which pass at once. */
   readonly isOfLines: boolean;
   readonly onFound: (count: number) => void;

@@ -236,14 +236,17 @@ export function createMeter(pay: Pay): Meter {
   };
 }
 
-export interface Search {
+export interface ValueSearch {
   readonly patterns: ValuePatterns;
   readonly text: string;
   readonly meter: Meter;
 }
 
-/** @returns the end of the longest value that begins here; `at` where none does; the next place where it is not known. */
-export function endOfMatch(search: Search, at: number): number {
+/**
+ * @returns the end of the longest value that begins here, and `at` where none does. Where that takes too many steps,
+ *   one byte counts as a value.
+ */
+export function endOfMatch(search: ValueSearch, at: number): number {
   let longest = at;
   const isKnown = eachMatch(search, at, (_, end) => {
     if (end > longest) longest = end;
@@ -253,7 +256,7 @@ export function endOfMatch(search: Search, at: number): number {
 
 /** @returns whether it looked for all of them. */
 function eachMatch(
-  { patterns, text, meter }: Search,
+  { patterns, text, meter }: ValueSearch,
   at: number,
   onMatch: (pattern: ValuePattern, end: number) => void,
 ): boolean {
@@ -278,7 +281,7 @@ function candidatesOf(patterns: ValuePatterns, text: string, at: number): Iterab
   return new Set([...(byFirst.get(first) ?? []), ...escaped]);
 }
 
-interface Place {
+interface MatchPlace {
   readonly text: string;
   readonly meter: Meter;
   readonly stepsMax: number;
@@ -287,7 +290,7 @@ interface Place {
 /** Follows all ways to read the text, which are more than one only where the value has characters that escape. */
 function endOf(
   { characters, gap, gapsMax }: ValuePattern,
-  { text, meter, stepsMax }: Place,
+  { text, meter, stepsMax }: MatchPlace,
   from: number,
 ): number {
   let ends: readonly number[] = [from];

@@ -71,8 +71,8 @@ export async function takeDatabase(
 }
 
 /**
- * From the first commit on no server starts here, unless the tables cannot be made: then nothing is left. Tables are distributed while they are empty, and Citus distributes
- * an index with its table, so that none is left out there.
+ * From the first commit on no server starts here, unless the tables cannot be made: then nothing is left. Tables are
+ * distributed while they are empty, and Citus distributes an index with its table, so that none is left out there.
  */
 async function prepare(database: PostgresCopy, copy: string) {
   const { types, ask } = database;
