@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { engineOf } from '../support/engines.ts';
 import { agentOverHttp, revisions } from '../support/mcp-clients.ts';
+import { nextLook } from '../support/poll.ts';
 import { headerOf, startCalled } from '../support/proxy-calls.ts';
 import { createScanner } from '../support/scan.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
@@ -173,6 +174,29 @@ suite('tools for agents', () => {
     assert.deepEqual(seen, [`read card`, `list ${agent.tenant.id}`], whole);
     const { result: later } = await agent.call('list_events', { since: '2090-01-01' });
     assert.deepEqual(later['events'], []);
+  });
+
+  test('a request that needs a person waits for one, who is not the agent', async () => {
+    const agent = await newAgent({ egress: [{ ...policy, approval: 'always' }] });
+    const { tenant } = agent;
+    const { result: made } = await agent.call('create_placeholder', { token_id: 'api-key' });
+    destination.requests.splice(0);
+    const headers = { authorization: `Bearer ${made['placeholder']}` };
+    const sending = agent.call('http_request', { method: 'POST', url, headers });
+    const waiting = async () => {
+      const { body } = await tenant.send('GET', '/approvals', { key: tenant.managementKey });
+      return body.data as { id: string; method: string; host: string }[];
+    };
+    while ((await waiting()).length === 0) await nextLook();
+    const [{ id, method, host } = { id: '', method: '', host: '' }] = await waiting();
+    assert.deepEqual([method, host], ['POST', `localhost:${destination.port}`]);
+    assert.deepEqual(destination.requests.splice(0), []);
+    const path = `/approvals/${id}/approve`;
+    // The key of the agent approves nothing.
+    assert.equal((await tenant.send('POST', path, { key: agent.key })).status, 403);
+    await tenant.send('POST', path, { key: tenant.managementKey });
+    assert.equal((await sending).result['status'], 200);
+    assert.equal(destination.requests.splice(0).length, 1);
   });
 
   test('a tool does no more than the key of its application may', async () => {
