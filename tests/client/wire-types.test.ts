@@ -61,6 +61,9 @@ onBothEngines('the types of the client', (engine) => {
     // Their examples show a refusal, or no key of the service is asked for.
     const unseen = [
       'deleteSignInMethod',
+      'getApproval',
+      'approveRequest',
+      'denyRequest',
       'destroyTenantKey',
       'endConsoleSession',
       'getReactorResult',
