@@ -19,9 +19,9 @@ const entries = {
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const commented = committedPaths().filter((path) => /^packages\/client\/src\/.*\.ts$/.test(path));
 const documents = ['docs/client.md', 'packages/client/README.md'];
-/** The steps of a tutorial are one program. That of card fields is for a browser (tests/fields/tutorial.test.ts). */
+/** The steps of a tutorial are one program. Those of card fields and of agents do not use the client. */
 const tutorials = committedPaths()
-  .filter((path) => /^docs\/tutorials\/(?!accept-cards).*\.md$/.test(path))
+  .filter((path) => /^docs\/tutorials\/(?!accept-cards|agents).*\.md$/.test(path))
   .map((path): Example => {
     const steps = examplesIn(path, read(path));
     assert.ok(steps.length > 1, path);
