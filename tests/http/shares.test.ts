@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { TLSSocket } from 'node:tls';
+import { innerConnection } from '../../src/http/egress/inner-connection.ts';
 import {
   addressConnectionsMax,
   connectionLimitsOf,
@@ -326,6 +329,34 @@ test('one address has so many connections; known addresses and trusted proxies h
   trusted = '127.0.0.2';
   assert.equal(await opened(5, '127.0.0.2'), 5);
   assert.equal(await opened(5, '127.0.0.4'), 5);
+});
+
+test('a connection within another one, or within the process, takes no place of its own, and is served', async (t) => {
+  const server = createServer((_request, response) => response.end());
+  guardConnections(server, {
+    limits: { all: 16, address: 1, knownAddress: 1 },
+    shares: { connect: () => true, isKnown: () => true },
+    isTls: false,
+    isTrusted: () => false,
+    isIdle: () => true,
+    requestsOf: () => 0,
+    unpaidMs: () => 0,
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  });
+  const { opens } = await listen(t, server);
+  assert.equal(await opens('127.0.0.2'), true);
+  assert.equal(await opens('127.0.0.2'), false);
+  for (let count = 0; count < 2; count += 1) {
+    const { client, server: inner } = innerConnection('127.0.0.2');
+    server.emit('connection', inner);
+    client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    assert.match(String((await once(client, 'data'))[0]), /^HTTP\/1\.1 200/);
+    const [below] = duplexPair();
+    const above = new TLSSocket(below as never, { isServer: true });
+    t.after(() => above.destroy());
+    server.emit('connection', above);
+    assert.equal(above.destroyed, false);
+  }
 });
 
 test('where a server has all the connections that it takes, the network that has most makes room', async (t) => {

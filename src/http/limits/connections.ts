@@ -1,7 +1,9 @@
 /** How many connections a server takes, in all and from one address, so that descriptors are left for its own work. */
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import { Heap } from '../../base/heap.ts';
 import { networksOf } from '../../base/network.ts';
 import type { Log } from '../../base/telemetry/log.ts';
@@ -220,13 +222,21 @@ export function guardConnections(server: Server, guarding: ConnectionGuarding): 
   const listeners = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    if (admit(socket)) {
+    if (isWithin(socket) || admit(socket)) {
       for (const listener of listeners) Reflect.apply(listener, server, [socket]);
     } else {
       log.debug('connection refused', { reason: 'its address has too many' });
       socket.resetAndDestroy();
     }
   });
+}
+
+/**
+ * A connection that was opened within another one, which is counted, or within the process: it takes no descriptor.
+ * It has no end of its own by RST either, with which those beyond the limits are ended.
+ */
+function isWithin(socket: Duplex): boolean {
+  return socket instanceof TLSSocket || !(socket instanceof Socket);
 }
 
 function roomOf(all: number): number {
