@@ -2,29 +2,55 @@
  * What a value looks like on the way. Each character may be as it is, or escaped as JSON, URLs, HTML and programming
  * languages escape it, also several times over. Texts are strings of single bytes.
  */
+import assert from 'node:assert/strict';
 
 /** A shorter value, such as a card code, is in many texts by chance, and its absence would show it. */
 const charactersMin = 6;
 /** A longer value is looked for in pieces, of which each may be cut off from the others. */
 const pieceLength = 96;
 
-/** One character, and others that may be in its place, as code points. */
-type Character = readonly number[];
+/** Others may be in its place. */
+interface Character {
+  readonly points: readonly number[];
+  /** So many in a row, of one that escapes. Each may be escaped several times over. */
+  readonly times: number;
+}
 
 interface ValuePattern {
   /** What it is a way to write of. */
   readonly piece: string;
   readonly characters: readonly Character[];
   /** What may be between two characters, such as a line break in base64. */
-  readonly gap: Character;
-  readonly gapsMax: number;
+  readonly gaps: Gaps;
 }
 
-/** Found by the first byte of a text, or by its first two. */
+interface Gaps {
+  readonly between: Character;
+  readonly max: number;
+}
+
+/** The patterns that begin alike are followed as one, so that no place of a text takes longer for many of them. */
+interface PatternNode {
+  readonly next: Map<string, PatternStep>;
+  /** Those that end here. */
+  readonly pieces: Set<string>;
+}
+
+interface PatternStep {
+  readonly character: Character;
+  readonly node: PatternNode;
+}
+
 export interface ValuePatterns {
   readonly firsts: Uint8Array;
-  readonly byFirst: ReadonlyMap<number, readonly ValuePattern[]>;
-  readonly byPair: ReadonlyMap<number, readonly ValuePattern[]>;
+  /** The first two bytes, unless the first escapes. */
+  readonly pairs: ReadonlySet<number>;
+  readonly roots: ReadonlyMap<Gaps, PatternRoot>;
+}
+
+interface PatternRoot {
+  readonly node: PatternNode;
+  readonly byFirst: Map<number, Set<PatternStep>>;
 }
 
 /**
@@ -64,7 +90,7 @@ async function piecesIn(
   const found = new Set<string>();
   for (let at = 0; at < text.length; at += 1) {
     if (meter.isDue) await meter.pay();
-    eachMatch({ patterns, text, meter }, at, ({ piece }) => found.add(piece));
+    eachMatch({ patterns, text, meter }, at, (piece) => found.add(piece));
   }
   await meter.pay();
   return found;
@@ -95,23 +121,24 @@ function linesOf(value: string): readonly string[] {
   return lines;
 }
 
-type Gaps = Pick<ValuePattern, 'gap' | 'gapsMax'>;
-
-const noGap: Gaps = { gap: [], gapsMax: 0 };
+const noGap: Gaps = { between: { points: [], times: 1 }, max: 0 };
 /** As card numbers and account numbers are printed. */
-const betweenDigits: Gaps = { gap: Array.from(' -.+\u00a0', pointOf), gapsMax: 1 };
+const betweenDigits: Gaps = {
+  between: { points: Array.from(' -.+\u00a0', pointOf), times: 1 },
+  max: 1,
+};
 /** RFC 2045, section 6.8. */
-const betweenLines: Gaps = { gap: [10, 13, 32], gapsMax: 3 };
+const betweenLines: Gaps = { between: { points: [10, 13, 32], times: 1 }, max: 3 };
 
 function encodingsOf(value: string): readonly ValuePattern[] {
   const bytes = Buffer.from(value, 'utf8');
   const digits = value.replaceAll(/[ .-]/g, '');
   const isNumber = /^\d{9,}$/.test(digits);
   const isLatin = /^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(value);
-  const written = (text: string, character: (one: string) => Character, gaps: Gaps = noGap) => ({
+  const written = (text: string, pointsOf: (one: string) => number[], gaps = noGap) => ({
     piece: value,
-    characters: Array.from(text, character),
-    ...gaps,
+    characters: charactersOf(text, pointsOf),
+    gaps,
   });
   return [
     written(value, plainCharacter),
@@ -122,12 +149,25 @@ function encodingsOf(value: string): readonly ValuePattern[] {
   ];
 }
 
+function charactersOf(text: string, pointsOf: (one: string) => number[]): Character[] {
+  const characters: Character[] = [];
+  for (const one of text) {
+    const points = pointsOf(one).sort((a, b) => a - b);
+    const before = characters.at(-1);
+    const [point = 0] = points;
+    if (escapes.includes(point) && before?.points[0] === point) {
+      characters[characters.length - 1] = { points, times: before.times + 1 };
+    } else characters.push({ points, times: 1 });
+  }
+  return characters;
+}
+
 function pointOf(character: string): number {
   return character.codePointAt(0) ?? 0;
 }
 
 /** Destinations change the case of e-mail addresses and of keys. */
-function plainCharacter(one: string): Character {
+function plainCharacter(one: string): number[] {
   if (one === ' ') return [32, 43];
   const cases = [one, one.toLowerCase(), one.toUpperCase()].filter(
     (other) => Array.from(other).length === 1,
@@ -138,16 +178,16 @@ function plainCharacter(one: string): Character {
 /** A byte that is no character of UTF-8, as headers have them. */
 const byteBase = 0x11_00_00;
 
-function latinCharacter(one: string): Character {
+function latinCharacter(one: string): number[] {
   const point = pointOf(one);
   return [point < 0x80 ? point : byteBase + point];
 }
 
-function hexCharacter(one: string): Character {
-  return [pointOf(one), pointOf(one.toUpperCase())];
+function hexCharacter(one: string): number[] {
+  return [...new Set([one, one.toUpperCase()].map(pointOf))];
 }
 
-function base64Character(one: string): Character {
+function base64Character(one: string): number[] {
   if (one === '+') return [43, 45];
   return one === '/' ? [47, 95] : [pointOf(one)];
 }
@@ -167,29 +207,51 @@ const escapes: readonly number[] = [backslash, percent, ampersand];
 
 function indexed(patterns: readonly ValuePattern[]): ValuePatterns {
   const firsts = new Uint8Array(256);
-  const byFirst = new Map<number, ValuePattern[]>();
-  const byPair = new Map<number, ValuePattern[]>();
+  const pairs = new Set<number>();
+  const roots = new Map<Gaps, PatternRoot>();
   for (const pattern of patterns) {
-    const { characters, gap } = pattern;
-    const [one = [], two = []] = characters;
-    const seconds = new Set([...[...two, ...gap].map(firstByteOf), ...escapes, 0]);
-    for (const first of new Set(one.map(firstByteOf))) {
+    const { characters, gaps } = pattern;
+    const [one, two] = characters;
+    if (one === undefined) continue;
+    const root = roots.get(gaps) ?? { node: newNode(), byFirst: new Map() };
+    roots.set(gaps, root);
+    const step = addPattern(root.node, pattern);
+    const seconds = new Set([
+      ...[...(two?.points ?? []), ...gaps.between.points].map(firstByteOf),
+      ...escapes,
+      0,
+    ]);
+    for (const first of new Set(one.points.map(firstByteOf))) {
       firsts[first] = 1;
-      add(byFirst, first, pattern);
+      const steps = root.byFirst.get(first) ?? new Set();
+      root.byFirst.set(first, steps.add(step));
       // Of a character of several bytes, the second is its own.
-      for (const next of first < 0x80 ? seconds : anyByte) {
-        add(byPair, first * 256 + next, pattern);
-      }
+      for (const next of first < 0x80 ? seconds : anyByte) pairs.add(first * 256 + next);
     }
   }
   if (patterns.length > 0) for (const code of escapes) firsts[code] = 1;
-  return { firsts, byFirst, byPair };
+  return { firsts, pairs, roots };
 }
 
-function add<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const known = map.get(key);
-  if (known) known.push(value);
-  else map.set(key, [value]);
+function newNode(): PatternNode {
+  return { next: new Map(), pieces: new Set() };
+}
+
+/** @returns its first step. */
+function addPattern(root: PatternNode, { characters, piece }: ValuePattern): PatternStep {
+  const steps: PatternStep[] = [];
+  let node = root;
+  for (const character of characters) {
+    const name = `${character.times} ${character.points}`;
+    const step = node.next.get(name) ?? { character, node: newNode() };
+    node.next.set(name, step);
+    steps.push(step);
+    node = step.node;
+  }
+  node.pieces.add(piece);
+  const [first] = steps;
+  assert(first, 'a pattern has characters');
+  return first;
 }
 
 function bytesOf(point: number): readonly number[] {
@@ -201,11 +263,6 @@ function firstByteOf(point: number): number {
   return bytesOf(point)[0] ?? 0;
 }
 
-/**
- * So many steps are taken at one place of a text, several times what any value takes. Only the values that consist of
- * escapes, or of many pieces that begin alike, could take more, and with them whoever makes a destination respond.
- */
-const placeStepsMax = 2_048;
 /** After so many steps others have their turn, within a millisecond or two. */
 const partSteps = 16_384;
 
@@ -242,84 +299,69 @@ export interface ValueSearch {
   readonly meter: Meter;
 }
 
-/**
- * @returns the end of the longest value that begins here, and `at` where none does. Where that takes too many steps,
- *   one byte counts as a value.
- */
+/** @returns the end of the longest value that begins here; `at` where none does. */
 export function endOfMatch(search: ValueSearch, at: number): number {
   let longest = at;
-  const isKnown = eachMatch(search, at, (_, end) => {
-    if (end > longest) longest = end;
+  eachMatch(search, at, (_, end) => {
+    longest = Math.max(longest, end);
   });
-  return isKnown ? longest : Math.max(longest, at + 1);
+  return longest;
 }
 
-/** @returns whether it looked for all of them. */
 function eachMatch(
-  { patterns, text, meter }: ValueSearch,
+  search: ValueSearch,
   at: number,
-  onMatch: (pattern: ValuePattern, end: number) => void,
-): boolean {
+  onMatch: (piece: string, end: number) => void,
+): void {
+  const { patterns, text, meter } = search;
   meter.steps += 1;
-  if (patterns.firsts[text.charCodeAt(at)] !== 1) return true;
-  const stepsMax = meter.steps + placeStepsMax;
-  for (const pattern of candidatesOf(patterns, text, at)) {
-    const end = endOf(pattern, { text, meter, stepsMax }, at);
-    if (end > at) onMatch(pattern, end);
-    if (meter.steps > stepsMax) return false;
-  }
-  return true;
-}
-
-function candidatesOf(patterns: ValuePatterns, text: string, at: number): Iterable<ValuePattern> {
-  const { byFirst, byPair } = patterns;
   const first = text.charCodeAt(at);
-  const next = text.charCodeAt(at + 1);
-  const plain = byPair.get(first * 256 + next) ?? [];
-  if (!escapes.includes(first)) return plain;
-  const escaped = escapedAt(text, at).flatMap(({ point }) => byFirst.get(firstByteOf(point)) ?? []);
-  return new Set([...(byFirst.get(first) ?? []), ...escaped]);
-}
-
-interface MatchPlace {
-  readonly text: string;
-  readonly meter: Meter;
-  readonly stepsMax: number;
-}
-
-/** Follows all ways to read the text, which are more than one only where the value has characters that escape. */
-function endOf(
-  { characters, gap, gapsMax }: ValuePattern,
-  { text, meter, stepsMax }: MatchPlace,
-  from: number,
-): number {
-  let ends: readonly number[] = [from];
-  let isFirst = true;
-  for (const character of characters) {
-    const next: number[] = [];
-    for (const end of ends) {
-      const begins = isFirst ? [end] : beginsAfter(text, end, { gap, gapsMax });
-      for (const begin of begins) read(text, begin, character, next);
-      meter.steps += begins.length + next.length;
-      if (meter.steps > stepsMax) return from;
+  if (patterns.firsts[first] !== 1) return;
+  const escapesHere = escapes.includes(first);
+  if (!escapesHere && !patterns.pairs.has(first * 256 + text.charCodeAt(at + 1))) return;
+  for (const [gaps, { node, byFirst }] of patterns.roots) {
+    const begun = escapesHere ? node.next.values() : byFirst.get(first);
+    let reached: Reached = new Map();
+    for (const step of begun ?? []) follow(search, at, step, reached);
+    while (reached.size > 0) {
+      const next: Reached = new Map();
+      for (const [{ next: steps, pieces }, ends] of reached) {
+        for (const piece of pieces) onMatch(piece, Math.max(...ends));
+        if (steps.size === 0) continue;
+        for (const begin of new Set(ends.flatMap((end) => beginsAfter(text, end, gaps)))) {
+          for (const step of steps.values()) follow(search, begin, step, next);
+        }
+      }
+      reached = next;
     }
-    if (next.length === 0) return from;
-    ends = next;
-    isFirst = false;
   }
-  return Math.max(...ends);
+}
+
+/** Where the texts end that lead to a node. They are several only where the value has characters that escape. */
+type Reached = Map<PatternNode, number[]>;
+
+function follow(
+  { text, meter }: ValueSearch,
+  begin: number,
+  { character, node }: PatternStep,
+  reached: Reached,
+): void {
+  const ends = reached.get(node) ?? [];
+  read(text, begin, character, ends);
+  meter.steps += 1 + ends.length;
+  if (ends.length > 0) reached.set(node, ends);
 }
 
 /** In UTF-16 and UTF-32, there are zeros between the bytes of ASCII. */
-function beginsAfter(text: string, at: number, { gap, gapsMax }: Gaps): readonly number[] {
+function beginsAfter(text: string, at: number, { between, max }: Gaps): readonly number[] {
   let begin = at;
   while (begin < at + 3 && text.charCodeAt(begin) === 0) begin += 1;
-  if (gapsMax === 0) return [begin];
+  if (max === 0) return [begin];
   const begins = [begin];
   let last: number[] = [begin];
-  for (let count = 0; count < gapsMax && last.length > 0; count += 1) {
+  for (let count = 0; count < max && last.length > 0; count += 1) {
     const next: number[] = [];
-    for (const one of last) read(text, one, gap, next);
+    for (const one of last) read(text, one, between, next);
     begins.push(...next);
     last = next;
   }
@@ -327,19 +369,23 @@ function beginsAfter(text: string, at: number, { gap, gapsMax }: Gaps): readonly
 }
 
 /** Adds the ends of the character that begins here, if it does. */
-function read(text: string, at: number, character: Character, ends: number[]): void {
+function read(text: string, at: number, { points, times }: Character, ends: number[]): void {
   const code = text.charCodeAt(at);
   if (code < 0x80 && !escapes.includes(code)) {
-    if (character.includes(code)) push(ends, at + 1);
+    if (points.includes(code)) push(ends, at + 1);
     return;
   }
-  for (const point of character) {
-    const end = endOfBytes(text, at, bytesOf(point));
+  const [point = 0] = points;
+  if (escapes.includes(point)) {
+    for (const end of endsOfRun(text, at, { point, times })) push(ends, end);
+    return;
+  }
+  for (const one of points) {
+    const end = endOfBytes(text, at, bytesOf(one));
     if (end > at) push(ends, end);
-    for (const other of repeatedAt(text, at, point)) push(ends, other);
   }
   if (!escapes.includes(code)) return;
-  for (const { point, end } of escapedAt(text, at)) if (character.includes(point)) push(ends, end);
+  for (const { point: one, end } of escapedAt(text, at)) if (points.includes(one)) push(ends, end);
 }
 
 function push(ends: number[], end: number): void {
@@ -361,21 +407,36 @@ function endOfBytes(text: string, at: number, bytes: readonly number[]): number 
   return end;
 }
 
-/** The characters that escape are escaped by themselves: `\\`, `%25`, `&amp;`. */
-function repeatedAt(text: string, at: number, point: number): readonly number[] {
-  if (text.charCodeAt(at) !== point) return [];
-  const suffix = { [backslash]: '\\', [percent]: '25', [ampersand]: 'amp;' }[point];
-  if (suffix === undefined) return [];
-  const ends: number[] = [];
-  for (let end = at + 1; text.startsWith(suffix, end) && ends.length < repeatsMax; ) {
-    end += suffix.length;
-    ends.push(end);
+/**
+ * The characters that escape are escaped by themselves: `\\`, `%25`, `&amp;`. A row of them is read as far as it goes,
+ * because what follows may begin with another one, which is escaped a few times at most.
+ */
+function endsOfRun(
+  text: string,
+  from: number,
+  { point, times }: { readonly point: number; readonly times: number },
+): readonly number[] {
+  const suffix = { [backslash]: '\\', [percent]: '25', [ampersand]: 'amp;' }[point] ?? '';
+  const ends = new Set<number>();
+  const endsMax = times * repeatsMax;
+  endsFrom(from);
+  // The set grows while it is walked.
+  for (const at of ends) if (ends.size < endsMax) endsFrom(at);
+  return [...ends]
+    .sort((a, b) => a - b)
+    .slice(times - 1)
+    .slice(-repeatsMax);
+
+  function endsFrom(at: number): void {
+    if (text.charCodeAt(at) === point) ends.add(at + 1);
+    if (at > from && text.startsWith(suffix, at)) ends.add(at + suffix.length);
+    if (!escapes.includes(text.charCodeAt(at))) return;
+    for (const escaped of escapedAt(text, at)) if (escaped.point === point) ends.add(escaped.end);
   }
-  return ends;
 }
 
 /** An escape of an escape, and so on. */
-const repeatsMax = 16;
+const repeatsMax = 17;
 const backslashForm = new RegExp(
   [
     String.raw`\\{1,16}(?:u(d[89ab][0-9a-f]{2})\\{1,16}u(d[c-f][0-9a-f]{2})|u\{0{0,8}([0-9a-f]{1,6})\}`,
