@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -17,6 +18,7 @@ import { join } from 'node:path';
 import { after, suite, type TestContext, test } from 'node:test';
 import type { Behavior } from '../support/destination.ts';
 import { engineOf } from '../support/engines.ts';
+import { account } from '../support/postgres-installation.ts';
 import { type Environment, interruptCommand, main, runProcess } from '../support/process.ts';
 import { headerOf, startCalled } from '../support/proxy-calls.ts';
 import { python } from '../support/python.ts';
@@ -53,10 +55,16 @@ const policy = {
 };
 const key = await tenant.application({ permissions: ['proxy:invoke'], egress: [policy] });
 
+/** `--only` is for users who are not root. */
+const giveAway = (path: string) => {
+  if (account.uid !== undefined) chownSync(path, account.uid, account.gid);
+};
 const folder = temporaryDirectory(lender);
+giveAway(folder);
 const fileOf = (name: string, text: string) => {
   const file = join(folder, name);
   writeFileSync(file, text, { mode: 0o600 });
+  giveAway(file);
   return file;
 };
 const keyFile = fileOf('agent.key', `${key}\n`);
@@ -66,6 +74,7 @@ const variables = fileOf(
 );
 const temporary = join(folder, 'tmp');
 mkdirSync(temporary);
+giveAway(temporary);
 
 const environment: Environment = {
   TMPDIR: temporary,
@@ -75,6 +84,10 @@ const environment: Environment = {
 const options = ['--key-file', keyFile, '--variables', variables];
 const runAgent = (program: readonly string[], more: Environment = {}, given = options) =>
   runProcess(['agent', 'run', ...given, '--', ...program], { ...environment, ...more });
+
+const only = [...options, '--only'];
+const runOnly = (program: readonly string[], more: Environment = {}) =>
+  runProcess(['agent', 'run', ...only, '--', ...program], { ...environment, ...more }, account);
 
 const url = `https://localhost:${destination.port}/v1/charges`;
 const received = () => destination.requests.splice(0);
@@ -127,12 +140,24 @@ const programs: Readonly<Record<string, readonly string[]>> = {
 const hasRequests = spawnSync(python, ['-c', 'import requests']).status === 0;
 const isAbsent = (tool: string) => spawnSync(tool, ['--version']).error !== undefined;
 
+/** Whether the user who is not root reads the program and the test's files. */
+const canStart = spawnSync('cat', [main, keyFile], account).status === 0;
 /** As the command makes them. */
 const hasNamespaces =
-  spawnSync('unshare', [
-    ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--fork'],
-    ...['sh', '-c', 'ip link set lo up && mount -t tmpfs t /run && mount -t proc proc /proc'],
-  ]).status === 0;
+  spawnSync(
+    'unshare',
+    [
+      ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--fork'],
+      ...['sh', '-c', 'ip link set lo up && mount -t tmpfs t /run && mount -t proc proc /proc'],
+    ],
+    account,
+  ).status === 0;
+
+const inTerminal = `
+import pty, sys
+print("ended with", pty.spawn(sys.argv[1:]) >> 8)`;
+const hasTerminals =
+  spawnSync('python3', ['-c', 'import os, pty; pty.openpty()'], account).status === 0;
 
 suite('agent run', () => {
   for (const [name, words] of Object.entries(programs)) {
@@ -406,6 +431,7 @@ async function beginWaiting(t: TestContext, given: readonly string[]) {
   const words = [main, 'agent', 'run', ...given, '--', process.execPath, '-e', waiting];
   const env = { PATH: process.env['PATH'], ...environment };
   const command = spawn(process.execPath, words, {
+    ...(given === only && account),
     env,
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -419,6 +445,21 @@ async function beginWaiting(t: TestContext, given: readonly string[]) {
   });
   const [line] = (await once(command.stdout, 'data')) as [Buffer];
   return { command, proxy: new URL(String(line).trim()) };
+}
+
+/** Gives a command a terminal, and presses Ctrl-C when it is ready. */
+async function interruptAtTerminal(given: readonly string[], script: string): Promise<string> {
+  const words = [process.execPath, main, 'agent', 'run', ...given, '--', 'node', '-e', script];
+  const env = { PATH: process.env['PATH'], ...environment };
+  const child = spawn('python3', ['-c', inTerminal, ...words], { ...account, env, stdio: 'pipe' });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      if (!/ready/.test(output) && /ready/.test(`${output}${chunk}`)) child.stdin.write('\x03');
+      output += chunk;
+    });
+  await once(child, 'close');
+  return output;
 }
 
 suite('the way of a program to the vault', () => {
@@ -452,7 +493,7 @@ suite('the way of a program to the vault', () => {
   });
 
   test('is the only one with --only, and the key is out of reach', {
-    skip: !hasNamespaces,
+    skip: !hasNamespaces || !canStart,
   }, async (t) => {
     const reach = `
       const { connect } = require('node:net');
@@ -474,27 +515,40 @@ suite('the way of a program to the vault', () => {
     ];
     const words = ['node', '-e', reach, keyFile, ...ports, String(destination.port)];
     received();
-    const { code, stdout, stderr } = await runAgent(words, { URL_OF_TEST: url }, [
-      ...options,
-      '--only',
-    ]);
+    const { code, stdout, stderr } = await runOnly(words, { URL_OF_TEST: url });
     assert.equal(code, 6, stderr);
     const refused = ['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED'];
     assert.deepEqual(JSON.parse(stdout), ['', refused, true, 200]);
     assert.equal(headerOf(received()[0]?.headers ?? [], 'authorization'), secret);
     const both = await runAgent(printing('1'), {}, [...options, '--only', '--direct-loopback']);
     assert.deepEqual([both.code, both.stdout], [2, '']);
-    const { command } = await beginWaiting(t, [...options, '--only']);
+    const { command } = await beginWaiting(t, only);
     process.kill(Number(command.pid), 'SIGTERM');
     const [status, signal] = await once(command, 'exit');
     assert.deepEqual([status, signal], [143, null]);
     assert.deepEqual(left(), []);
   });
 
-  test('is not begun with --only where the system has no namespaces', {
-    skip: hasNamespaces,
+  test('is not the terminal of a shell: with --only, the program has none to type commands into', {
+    skip: !hasNamespaces || !canStart || !hasTerminals,
   }, async () => {
-    const { code, stdout, stderr } = await runAgent(printing('1'), {}, [...options, '--only']);
+    const look = `
+      const { openSync, readdirSync, readFileSync } = require('node:fs');
+      const terminals = readdirSync('/proc').filter((name) => /^\\d+$/.test(name)).map((id) =>
+        readFileSync('/proc/' + id + '/stat', 'utf8').split(') ')[1].split(' ')[4]);
+      let opened = 'opened';
+      try { openSync('/dev/tty'); } catch (error) { opened = error.code; }
+      process.on('SIGINT', () => process.exit(opened === 'ENXIO' ? 7 : 8));
+      setInterval(() => {}, 1000);
+      console.log('ready', process.stdin.isTTY, opened, [...new Set(terminals)].join());`;
+    assert.match(await interruptAtTerminal(only, look), /ready true ENXIO 0\s[\s\S]*ended with 7/);
+    assert.match(await interruptAtTerminal(options, look), /ready true opened [\s\S]*ended with 8/);
+  });
+
+  test('is not begun with --only where the system has no namespaces', {
+    skip: hasNamespaces || !canStart,
+  }, async () => {
+    const { code, stdout, stderr } = await runOnly(printing('1'));
     assert.deepEqual([code, stdout], [2, '']);
     assert.match(stderr, /--only needs namespaces of Linux .* which do not work here: /);
   });

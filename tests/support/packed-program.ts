@@ -1,5 +1,5 @@
 /** The command as the published package has it, among other packages, by which it knows what it is. */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundle } from '../../scripts/bundle.ts';
@@ -37,6 +37,8 @@ export async function pack(more: readonly string[] = []): Promise<string> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, 'strongroom-package-'));
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
+  // As an installation, which every user may start.
+  chmodSync(directory, 0o755);
   await bundle(join(directory, 'dist'), more);
   for (const folder of ['bin', 'docs']) mkdirSync(join(directory, folder), { recursive: true });
   const others = ['package.json', 'bin/strongroom.js', 'bin/healthcheck.js', 'docs/openapi.json'];

@@ -1,6 +1,6 @@
 /** The vault as operators run it: a server in a process of its own, which may be killed, and commands. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
@@ -165,8 +165,12 @@ class CollectedOutput extends Writable {
  * Runs a command as the program, for tests about the process. A start that is not refused is ended, so that its test
  * fails and does not wait for ever.
  */
-export function runProcess(words: readonly string[], environment: Environment): Promise<Finished> {
-  const { child, finished, kill, output } = start(words, environment);
+export function runProcess(
+  words: readonly string[],
+  environment: Environment,
+  user: Pick<SpawnOptions, 'uid' | 'gid'> = {},
+): Promise<Finished> {
+  const { child, finished, kill, output } = start(words, environment, undefined, user);
   const look = () => {
     if (listening.test(output())) void kill();
   };
@@ -231,8 +235,10 @@ function start(
   words: readonly string[],
   environment: Environment,
   [program = '', ...given]: readonly string[] = [process.execPath, main, ...words],
+  user: Pick<SpawnOptions, 'uid' | 'gid'> = {},
 ) {
   const child = spawn(program, given, {
+    ...user,
     cwd: root,
     env: { ...inherited, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -16,14 +16,14 @@ const server = createServer((socket) => {
 });
 
 server.listen(Number(port), '127.0.0.1', () => {
-  const child = spawn(program, given, { stdio: 'inherit' });
-  // The kernel gives the first process of its kind no signal that it does not expect. A terminal sends two to both.
-  const isTerminal = process.stdin.isTTY === true;
+  const child = spawn(program, given, { stdio: 'inherit', detached: true });
+  // The kernel gives the first process of its kind no signal that it does not expect.
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) {
     process.on(signal, () => void child.kill(signal));
   }
-  for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
-    process.on(signal, () => void (isTerminal || child.kill(signal)));
+  // What a terminal sends goes to the program and to what it started, as from its own terminal.
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGWINCH'] as const) {
+    process.on(signal, () => void (child.pid && process.kill(-child.pid, signal)));
   }
   child.once('error', (error: NodeJS.ErrnoException) => {
     process.stderr.write(`strongroom agent run: the program cannot be started: ${error.code}\n`);

@@ -166,9 +166,9 @@ async function requireListening({ protocol, hostname, port, host }: URL): Promis
   }
 }
 
-const passedOn = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR2'] as const;
-/** A terminal sends these to the program too, which must not get them twice. */
-const ofTerminal: readonly string[] = ['SIGINT', 'SIGQUIT'];
+const passedOn = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR2', 'SIGWINCH'] as const;
+/** A terminal sends these to all programs of its session, which must not get them twice. */
+const ofTerminal: readonly string[] = ['SIGINT', 'SIGQUIT', 'SIGWINCH'];
 
 interface ProgramStart extends Pick<ProgramSettings, 'placeholders' | 'isLoopbackDirect'> {
   /** Of the authority that it has to trust. */
@@ -213,7 +213,7 @@ async function runProgram(
 
 interface StartedProgram {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether its first process passes signals on. */
+  /** Whether its first process passes signals on, in a session without a terminal. */
   readonly isInside: boolean;
 }
 
@@ -224,12 +224,13 @@ async function untilEnd(
 ): Promise<number> {
   let child: ChildProcess | undefined;
   const listeners = passedOn.map((signal) => {
-    const isTwice = ofTerminal.includes(signal) && terminal.stdin.isTTY === true;
+    const isTwice = !isInside && ofTerminal.includes(signal) && terminal.stdin.isTTY === true;
     return [signal, () => void (isTwice || (child && send(child, signal, isInside)))] as const;
   });
   for (const [signal, listener] of listeners) process.on(signal, listener);
   try {
-    child = spawn(program, given, { env, stdio: 'inherit' });
+    // With the terminal of a shell, it could type commands there (TIOCSTI, CVE-2017-5226), which run outside.
+    child = spawn(program, given, { env, stdio: 'inherit', detached: isInside });
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     return code ?? exitCodes.signal + (constants.signals[signal ?? 'SIGKILL'] ?? 0);
   } catch (error) {
