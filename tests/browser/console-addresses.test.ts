@@ -98,6 +98,26 @@ onBothEngines('addresses of the console', (engine) => {
     assert.deepEqual(complaints, []);
   });
 
+  test('an open rule and an explanation are open again at their address', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    await openPage(page, 'Applications');
+    await page.getByRole('row').filter({ hasText: 'private' }).getByRole('link').first().click();
+    const rule = page.locator('.rule-toggle').first();
+    await rule.click();
+    await page.getByLabel('Token id or container').fill(`card-${tenant.id}`);
+    await button(page, 'Explain').click();
+    const explained = page.getByTestId('explained');
+    await explained.waitFor();
+    const said = await explained.innerText();
+    await page.reload();
+    await explained.waitFor();
+    assert.equal(await explained.innerText(), said);
+    assert.equal(await rule.getAttribute('aria-expanded'), 'true');
+    await rule.click();
+    assert.ok(!page.url().includes('rule='));
+    assert.deepEqual(complaints, []);
+  });
+
   test('what is shown once is shown neither by a link nor by the way forward', async () => {
     const { page, complaints } = await newDesk();
     await openPage(page, 'Applications');

@@ -1,6 +1,7 @@
 /** Trying a rule before it is live: what a key of the application would see of a token, before and after the change. */
 import type { AccessExplanation, AccessQuestion, Application } from '@strongroom/client';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { place, setQuery } from '../core/router.ts';
 import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import {
@@ -27,12 +28,19 @@ interface Explained {
 }
 
 export function Explain({ application, draft }: ExplainProps) {
-  const [about, setAbout] = useState('');
-  const [permission, setPermission] = useState<(typeof rulePermissions)[number]>('token:read');
+  const asked = place.value.query;
+  const [about, setAbout] = useState(asked.get('explain') ?? '');
+  const [permission, setPermission] = useState<(typeof rulePermissions)[number]>(
+    rulePermissions.find((one) => one === asked.get('permission')) ?? 'token:read',
+  );
   const [explained, setExplained] = useState<Explained | undefined>(undefined);
   const { isBusy, error, run } = useAction();
+  const hasQuestion = application.type !== 'management' && about !== '';
+  useEffect(() => {
+    if (hasQuestion) void run(ask);
+  }, []);
   if (application.type === 'management') return null;
-  const ask = async () => {
+  async function ask() {
     const vault = vaultFor('application:read');
     const where = about.startsWith('/') ? { container: about } : { token_id: about };
     const question = { application_id: application.id, permission, ...where };
@@ -41,7 +49,8 @@ export function Explain({ application, draft }: ExplainProps) {
       draft && vault.applications.explain({ ...question, ...draft } as unknown as AccessQuestion),
     ]);
     setExplained({ before, after });
-  };
+    setQuery({ explain: about, permission });
+  }
   return (
     <Section title={t.explain.title} lead={t.explain.lead}>
       <form

@@ -1,7 +1,7 @@
 /** The editor of permissions and rules. */
 import type { AccessCondition, AccessRule, Application } from '@strongroom/client';
-import { useState } from 'preact/hooks';
 import { useLoad } from '../core/load.ts';
+import { place, setQuery } from '../core/router.ts';
 import { vaultFor } from '../core/session.ts';
 import { t } from '../texts.ts';
 import { Badge, Button, Check, Select, TextField } from '../ui/basics.tsx';
@@ -38,7 +38,8 @@ interface RuleEditorProps {
 
 export function RuleEditor({ kind, access, onChange }: RuleEditorProps) {
   const { permissions, rules } = access;
-  const [open, setOpen] = useState<number | undefined>(undefined);
+  const open = Number(place.value.query.get('rule') ?? Number.NaN);
+  const setOpen = (at: number | undefined) => setQuery({ rule: at?.toString() });
   const setRules = (next: readonly AccessRule[]) => onChange({ permissions, rules: next });
   const replace = (at: number, rule: AccessRule) =>
     setRules(rules.map((one, index) => (index === at ? rule : one)));
