@@ -545,6 +545,14 @@ suite('the way of a program to the vault', () => {
     assert.match(await interruptAtTerminal(options, look), /ready true opened [\s\S]*ended with 8/);
   });
 
+  test('is not begun with --only by root, whose files are those of the machine', {
+    skip: process.geteuid?.() !== 0,
+  }, async () => {
+    const { code, stdout, stderr } = await runAgent(printing('1'), {}, only);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /--only does not confine a program of root; run it as another user/);
+  });
+
   test('is not begun with --only where the system has no namespaces', {
     skip: hasNamespaces || !canStart,
   }, async () => {

@@ -69,6 +69,9 @@ export const agentRun: Command = {
     const isLoopbackDirect = flags['direct-loopback'] === true;
     if (isOnly && isLoopbackDirect)
       throw new UsageError('give --only or --direct-loopback, not both');
+    // In its namespaces it has no rights, but owns what root owns, such as settings of the kernel below /proc/sys.
+    if (isOnly && process.geteuid?.() === 0)
+      throw new UsageError('--only does not confine a program of root; run it as another user');
     const file = flags['variables'];
     const variables = typeof file === 'string' ? readVariablesFile(file) : [];
     const profile = profileIn(flags, terminal);
