@@ -18,10 +18,12 @@ import { join } from 'node:path';
 import { after, suite, type TestContext, test } from 'node:test';
 import type { Behavior } from '../support/destination.ts';
 import { engineOf } from '../support/engines.ts';
+import { untilSo } from '../support/poll.ts';
 import { account } from '../support/postgres-installation.ts';
 import { type Environment, interruptCommand, main, runProcess } from '../support/process.ts';
 import { headerOf, startCalled } from '../support/proxy-calls.ts';
 import { python } from '../support/python.ts';
+import { descendants, isRunning, killIfAlive } from '../support/running.ts';
 import { freePort, temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -527,6 +529,21 @@ suite('the way of a program to the vault', () => {
     const [status, signal] = await once(command, 'exit');
     assert.deepEqual([status, signal], [143, null]);
     assert.deepEqual(left(), []);
+  });
+
+  test('ends with the program, if --only is given and the command is killed', {
+    skip: !hasNamespaces || !canStart,
+  }, async (t) => {
+    const { command } = await beginWaiting(t, only);
+    const inside = descendants(command.pid);
+    t.after(() => inside.forEach((pid) => void killIfAlive(pid)));
+    assert.ok(inside.length >= 3, String(inside));
+    process.kill(Number(command.pid), 'SIGKILL');
+    await untilSo(
+      () => !inside.some(isRunning),
+      () => `${inside.filter(isRunning)} of ${inside} run without the command`,
+    );
+    for (const name of left()) rmSync(join(temporary, name), { recursive: true });
   });
 
   test('is not the terminal of a shell: with --only, the program has none to type commands into', {

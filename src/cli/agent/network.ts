@@ -29,8 +29,9 @@ PATH=$1; shift
 exec /usr/bin/setpriv --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
 `;
 
+/** It ends with the command, however that ends, and with it all that is inside. */
 const unshare = [
-  '/usr/bin/unshare',
+  ...['/usr/bin/setpriv', '--pdeathsig', 'KILL', '/usr/bin/unshare'],
   ...['--user', '--map-root-user', '--net', '--pid', '--ipc', '--uts', '--mount', '--fork'],
   '--kill-child',
 ];
