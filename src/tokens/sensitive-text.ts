@@ -1,6 +1,7 @@
 /** What in a text is sensitive: card numbers, IBANs, social security numbers, and keys of known forms. */
 import { cardBrand, ibanLength, ibanValid, luhnValid } from '../base/checks.ts';
 import type { Json } from '../base/json.ts';
+import { createPause } from '../base/pauses.ts';
 import type { TokenTypeName } from './contents/token-types.ts';
 
 export interface FoundValue {
@@ -25,9 +26,20 @@ export const storedKinds: Readonly<
   key: { type: 'token' },
 };
 
+/** A place at which there is a value, or could have been: others may have their turn after each. */
+type SearchedPlace = FoundValue | undefined;
+
 /** In the order of the text, without overlaps. Of two that overlap, the one that begins first, or is longer, counts. */
-export function findSensitive(text: string): readonly FoundValue[] {
-  const all = [...keysIn(text), ...ibansIn(text), ...cardsIn(text), ...socialNumbersIn(text)];
+export async function findSensitive(text: string): Promise<readonly FoundValue[]> {
+  const pause = createPause();
+  const all: FoundValue[] = [];
+  for (const search of [keysIn, ibansIn, cardsIn, socialNumbersIn]) {
+    for (const one of search(text)) {
+      if (one) all.push(one);
+      const waits = pause();
+      if (waits) await waits;
+    }
+  }
   all.sort((a, b) => a.start - b.start || b.end - a.end);
   const found: FoundValue[] = [];
   for (const one of all) if (one.start >= (found.at(-1)?.end ?? 0)) found.push(one);
@@ -64,7 +76,7 @@ const pemForm = new RegExp(
   'g',
 );
 
-function* keysIn(text: string): Generator<FoundValue> {
+function* keysIn(text: string): Generator<SearchedPlace> {
   for (const form of [keyForm, pemForm]) {
     for (const { index: start, 0: value } of text.matchAll(form)) {
       yield { start, end: start + value.length, kind: 'key', value };
@@ -75,10 +87,13 @@ function* keysIn(text: string): Generator<FoundValue> {
 const ibanStart = /(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?= ?[A-Za-z0-9])/g;
 
 /** In groups of four or without spaces. */
-function* ibansIn(text: string): Generator<FoundValue> {
+function* ibansIn(text: string): Generator<SearchedPlace> {
   for (const { index: start, 0: head } of text.matchAll(ibanStart)) {
     const length = ibanLength(head.slice(0, 2).toUpperCase());
-    if (length === undefined) continue;
+    if (length === undefined) {
+      yield undefined;
+      continue;
+    }
     let value = '';
     let end = start;
     while (end < text.length && value.length < length) {
@@ -87,48 +102,57 @@ function* ibansIn(text: string): Generator<FoundValue> {
       else if (character !== ' ' || value.length % 4 !== 0) break;
       end += 1;
     }
-    if (/[A-Za-z0-9]/.test(text[end] ?? '') || !ibanValid(value)) continue;
-    yield { start, end, kind: 'iban', value };
+    const isOver = !/[A-Za-z0-9]/.test(text[end] ?? '');
+    yield isOver && ibanValid(value) ? { start, end, kind: 'iban', value } : undefined;
   }
 }
 
 const digitRun = /(?<![A-Za-z0-9])[0-9](?:[ -]?[0-9]){12,}(?![A-Za-z0-9])/g;
 const cardDigits = { min: 13, max: 19 } as const;
+/** So many show the network. */
+const brandDigits = 6;
 
 /** Of digits in groups, whole groups make a number: a date may follow it. Only numbers of card networks count. */
-function* cardsIn(text: string): Generator<FoundValue> {
+function* cardsIn(text: string): Generator<SearchedPlace> {
   for (const { index, 0: run } of text.matchAll(digitRun)) {
-    const groups = [...run.matchAll(/[0-9]+/g)];
-    for (let first = 0; first < groups.length; first += 1) {
-      const found = cardFrom(groups, first);
-      if (!found) continue;
-      const start = index + (groups[first]?.index ?? 0);
-      const last = groups[first + found.groups - 1];
-      const end = index + (last?.index ?? 0) + (last?.[0].length ?? 0);
-      yield { start, end, kind: 'card_number', value: found.value };
-      first += found.groups - 1;
+    const end = index + run.length;
+    for (let at = index; at < end; at += 1) {
+      // It begins with a group.
+      if (at > index && isDigit(text, at - 1)) continue;
+      const found = cardFrom(text, at, end);
+      yield found;
+      if (found) at = found.end;
     }
   }
 }
 
-/** The longest number that begins with this group. */
-function cardFrom(groups: readonly RegExpExecArray[], first: number) {
+/** The longest number that begins here, in a run of digits and single separators that ends at `end`. */
+function cardFrom(text: string, start: number, end: number): SearchedPlace {
   let value = '';
-  let found: { readonly value: string; readonly groups: number } | undefined;
-  for (let at = first; at < groups.length; at += 1) {
-    value += groups[at]?.[0] ?? '';
-    if (value.length > cardDigits.max) break;
-    const isCard = value.length >= cardDigits.min && luhnValid(value) && cardBrand(value) !== null;
-    if (isCard) found = { value, groups: at - first + 1 };
+  let found: SearchedPlace;
+  for (let at = start; at < end && value.length < cardDigits.max; at += 1) {
+    if (!isDigit(text, at)) continue;
+    value += text[at];
+    // Most numbers are of no network, and a sum of all digits costs more than to see that.
+    if (value.length === brandDigits && cardBrand(value) === null) return undefined;
+    const isGroup = at + 1 === end || !isDigit(text, at + 1);
+    if (isGroup && value.length >= cardDigits.min && luhnValid(value)) {
+      found = { start, end: at + 1, kind: 'card_number', value };
+    }
   }
   return found;
+}
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0x30 && code <= 0x39;
 }
 
 /** With separators: nine digits alone may be anything. */
 const socialForm =
   /(?<![A-Za-z0-9-])(?!000|666|9)[0-9]{3}([- ])(?!00)[0-9]{2}\1(?!0000)[0-9]{4}(?![A-Za-z0-9-])/g;
 
-function* socialNumbersIn(text: string): Generator<FoundValue> {
+function* socialNumbersIn(text: string): Generator<SearchedPlace> {
   for (const { index: start, 0: found } of text.matchAll(socialForm)) {
     const value = found.replaceAll(' ', '-');
     yield { start, end: start + found.length, kind: 'social_security_number', value };

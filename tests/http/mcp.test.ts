@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
+import { AdmittedEntrant } from '../../src/base/admission.ts';
 import { engineOf } from '../support/engines.ts';
 import { agentOverHttp, revisions } from '../support/mcp-clients.ts';
 import { nextLook } from '../support/poll.ts';
@@ -126,6 +127,26 @@ suite('tools for agents', () => {
     assert.deepEqual(await refused({ headers: { host: 'elsewhere.example' } }), invalid);
     assert.deepEqual(await refused({ url: 'file:///etc/passwd' }), invalid);
     assert.deepEqual(destination.requests.splice(0), []);
+  });
+
+  test('a call waits for its turn once its body is there, and before each thing that its tool does', async (t) => {
+    const agent = await newAgent();
+    const [{ mock: rests }, { mock: parts }] = [
+      t.mock.method(AdmittedEntrant.prototype, 'finish'),
+      t.mock.method(AdmittedEntrant.prototype, 'next'),
+    ];
+    const turnsOf = async (name: string, given: Readonly<Record<string, unknown>>) => {
+      for (const calls of [rests, parts]) calls.resetCalls();
+      const { isError, whole } = await agent.call(name, given);
+      assert.equal(isError, false, whole);
+      return [rests.callCount(), parts.callCount()];
+    };
+    // Stored at once, and a placeholder for each.
+    const text = '4242 4242 4242 4242, 5555 5555 5555 4444, 3782 822463 10005';
+    assert.deepEqual(await turnsOf('tokenize_text', { text }), [2, 4]);
+    assert.deepEqual(await turnsOf('get_token', { id: 'card' }), [2, 1]);
+    const [, sent = 0] = await turnsOf('http_request', { method: 'GET', url });
+    assert.ok(sent >= 1);
   });
 
   test('sensitive values leave a text, are stored once, and are sent in the place of their placeholders', async () => {

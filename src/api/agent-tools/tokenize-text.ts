@@ -67,7 +67,7 @@ export function tokenizeText(sections: readonly Section[]): AgentTool {
       'text with a placeholder in the place of each.',
     input,
     run: async (tools, { text, container: given }: Static<typeof input>) => {
-      const found = findSensitive(text);
+      const found = await findSensitive(text);
       const distinct = [...new Map(found.map((one) => [`${one.kind} ${one.value}`, one])).values()];
       if (distinct.length > valuesMax)
         throw invalid('text', `must have at most ${valuesMax} values that are sensitive`);

@@ -8,7 +8,11 @@ import { checkMediaType, readBody } from '../protocol/body.ts';
 import { type Handle, jsonMediaType, type RequestContext } from '../protocol/request-context.ts';
 import type { WholeRoute } from '../protocol/route.ts';
 import { createToolCalls, type ListedTool } from './call-tool.ts';
-import { createPerformOperation, type OperationPerforming } from './perform-operation.ts';
+import {
+  createPerformOperation,
+  type OperationPerforming,
+  turnOfTool,
+} from './perform-operation.ts';
 import type { OpenForTool } from './tool-request.ts';
 import { sendForTool } from './tool-request.ts';
 
@@ -58,18 +62,23 @@ export function createMcp(options: McpOptions): Handle {
     checkMediaType(admitted, context);
     await readBody(admitted, context);
     if (Array.isArray(context.body)) throw oneMessage();
+    // The rest waits for what is loaded below, so the turn in which the body was read is over.
+    const turn = context.share?.turn();
+    if (turn) await turn;
     const gone = new AbortController();
     context.response.once('close', () => gone.abort());
     loaded ??= options.tools().then((tools) => createToolCalls(tools, onFailure));
     const served = (await loaded)({
       ...performOperation(context),
       caller,
-      send: (request) =>
-        sendForTool(openForTool, request, {
+      send: async (request) => {
+        await turnOfTool(context);
+        return sendForTool(openForTool, request, {
           key: apiKey,
           address: context.address,
           signal: gone.signal,
-        }),
+        });
+      },
     });
     const { respondTo, serverOf } = await import('./protocol.ts');
     const message = { headers: headersIn(context), body: context.body };

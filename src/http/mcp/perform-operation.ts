@@ -1,5 +1,6 @@
 /** Performs declared operations for a tool: each step of a request, and a caller who sees masks at most. */
 import type { Clock } from '../../base/clock.ts';
+import { nextStep } from '../../base/processor-time.ts';
 import { type Caller, withOwnOpenings, withRights } from '../../rules/caller.ts';
 import { perform } from '../../rules/operation.ts';
 import { showingAtMost } from '../../rules/policy.ts';
@@ -51,6 +52,7 @@ export function createPerformOperation(
       given: OperationInput,
       as: (caller: Caller) => Caller,
     ): Promise<unknown> => {
+      await turnOfTool(context);
       const { limits, validate, serialize } = prepared(route);
       const sender = admission.senderOf(context);
       await limits.byAddress(sender, context);
@@ -72,6 +74,15 @@ export function createPerformOperation(
       performUnopened: (route, input) => run(route, input, withOwnOpenings),
     };
   };
+}
+
+/**
+ * Before each thing that a tool does. Its call is charged for what it has done so far, and ends here once its client
+ * has left: one call may do a hundred things.
+ */
+export async function turnOfTool({ share }: RequestContext): Promise<void> {
+  await nextStep();
+  await share?.turnOfPart();
 }
 
 /**
