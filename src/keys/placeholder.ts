@@ -89,13 +89,13 @@ export function placeholderNumber(
   { tokenId, property }: PlaceholderTarget,
 ): string {
   const parts = [application, tokenId, property === undefined ? '' : `.${property}`];
-  const digest = hmacSha256(derived(keyring, 'placeholder number'), encodeParts(parts));
+  const digest = hmacSha256(numberKeyOf(keyring), encodeParts(parts));
   const digits = String(digest.readUIntBE(0, 6) % 10 ** numberDigits).padStart(numberDigits, '0');
   const body = numberPrefix + digits;
   return Array.from({ length: 10 }, (_, digit) => `${body}${digit}`).find(luhnValid) ?? body;
 }
 
-/** True for the form of digits. */
+/** True for the form of digits, whose check digit may be wrong. */
 export function isPlaceholderNumber(text: string): boolean {
   return text.startsWith(numberPrefix);
 }
@@ -122,11 +122,17 @@ function sealingKeyOf(keyring: Keyring): AeadKey {
   return key;
 }
 
-/** A key for one use, from a key of the tenant that is not rotated. */
-function derived(keyring: Keyring, use: string): KeyObject {
-  return createSecretKey(derivedBytes(keyring, use));
+const numberKeys = new WeakMap<Keyring, KeyObject>();
+
+function numberKeyOf(keyring: Keyring): KeyObject {
+  const known = numberKeys.get(keyring);
+  if (known) return known;
+  const key = createSecretKey(derivedBytes(keyring, 'placeholder number'));
+  numberKeys.set(keyring, key);
+  return key;
 }
 
+/** Of a key for one use, from a key of the tenant that is not rotated. */
 function derivedBytes(keyring: Keyring, use: string): Buffer {
   return hmacSha256(keyring.secret('cursor'), encodeParts(['key for', use]));
 }

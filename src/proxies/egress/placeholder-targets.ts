@@ -1,6 +1,9 @@
 /** What the placeholders in a request stand for, as far as its application and its policies know them. */
+import { luhnValid } from '../../base/checks.ts';
 import type { Instant } from '../../base/clock.ts';
 import type { ApplicationId } from '../../base/ids.ts';
+import { LruCache } from '../../base/lru-cache.ts';
+import { sha256 } from '../../keys/digest.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import {
   isPlaceholderNumber,
@@ -45,21 +48,33 @@ const properties = [
   ...new Set([...tokenTypes.card.properties, ...tokenTypes.bank.properties]),
 ];
 
+type NumberTargets = ReadonlyMap<string, PlaceholderTarget>;
+
+/** Of some ten applications: policies can name so many tokens that all of their numbers take several megabytes. */
+const numbersKeptMax = 1_500;
+/** By all that they are made of. Those of the longest policies take a tenth of a second. */
+const numbersKept = new LruCache<NumberTargets>(numbersKeptMax);
+
+function numbersOf({ keyring, application, policies }: PlaceholderHolder): NumberTargets {
+  const named = new Set(policies.flatMap(({ tokens = [] }) => tokens));
+  const madeOf = sha256(JSON.stringify([keyring.id, application, ...named])).toString('base64url');
+  const known = numbersKept.get(madeOf);
+  if (known) return known;
+  const targets = [...named].flatMap((tokenId) =>
+    properties.map((property): PlaceholderTarget => ({ tokenId, property })),
+  );
+  const made = new Map(targets.map((one) => [placeholderNumber(keyring, application, one), one]));
+  numbersKept.set(madeOf, made);
+  return made;
+}
+
 export function findingPlaceholders(holder: PlaceholderHolder): FindPlaceholder {
-  const { keyring, application, policies, now } = holder;
-  let numbers: ReadonlyMap<string, PlaceholderTarget> | undefined;
-
-  function namedTargets(): ReadonlyMap<string, PlaceholderTarget> {
-    const named = new Set(policies.flatMap(({ tokens = [] }) => tokens));
-    const targets = [...named].flatMap((tokenId) =>
-      properties.map((property): PlaceholderTarget => ({ tokenId, property })),
-    );
-    return new Map(targets.map((one) => [placeholderNumber(keyring, application, one), one]));
-  }
-
+  const { keyring, application, now } = holder;
+  let numbers: NumberTargets | undefined;
   return (placeholder) => {
     if (isPlaceholderNumber(placeholder)) {
-      numbers ??= namedTargets();
+      if (!luhnValid(placeholder)) return undefined;
+      numbers ??= numbersOf(holder);
       return numbers.get(placeholder);
     }
     const opened = openPlaceholder(keyring, application, placeholder);
