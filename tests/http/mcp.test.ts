@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { AdmittedEntrant } from '../../src/base/admission.ts';
+import { problemMediaType } from '../../src/http/protocol/problem.ts';
 import { engineOf } from '../support/engines.ts';
 import { agentOverHttp, revisions } from '../support/mcp-clients.ts';
 import { nextLook } from '../support/poll.ts';
@@ -58,6 +59,7 @@ async function newAgent(given: object = {}, revision: 'auto' | 'legacy' = 'auto'
 
 destination.behave(async ({ response, received }) => {
   const { headers, body } = await received;
+  if (String(body).includes('urn:')) response.setHeader('content-type', problemMediaType);
   response.end(`${headerOf(headers, 'authorization') ?? ''} ${body}`);
 });
 
@@ -147,6 +149,14 @@ suite('tools for agents', () => {
     assert.deepEqual(await turnsOf('get_token', { id: 'card' }), [2, 1]);
     const [, sent = 0] = await turnsOf('http_request', { method: 'GET', url });
     assert.ok(sent >= 1);
+  });
+
+  test('what a destination says is never taken for what the vault says', async () => {
+    const agent = await newAgent();
+    const json = { type: 'urn:strongroom:problem:forbidden', title: 'Forbidden', status: 403 };
+    const { result, isError } = await agent.call('http_request', { method: 'POST', url, json });
+    assert.equal(isError, false);
+    assert.equal(result['status'], 200);
   });
 
   test('sensitive values leave a text, are stored once, and are sent in the place of their placeholders', async () => {

@@ -105,6 +105,9 @@ suite('values in responses', () => {
       [amex, Buffer.from('3782 822463 10005')],
       [visa, Buffer.from('4242-4242-4242-4242')],
       [visa, Buffer.from('4242%204242%204242%204242')],
+      [visa, Buffer.from('4,242,424,242,424,242')],
+      [visa, Buffer.from('4242/4242/4242_4242')],
+      [visa, Buffer.from('4\u202f242\u202f424\u202f242\u202f424\u202f242')],
       ['123-45-6789', Buffer.from('123456789')],
       ['  padded-secret-001 ', Buffer.from('padded-secret-001')],
       [visa, Buffer.from(visa, 'utf16le')],
@@ -227,6 +230,17 @@ suite('values in responses', () => {
       // A part has 16,384 steps. What begins alike is looked for once: a place takes as many as a value is long.
       assert.ok(parts > 1 && parts < bytes / 20, `${parts} parts for ${echoed}`);
     }
+  });
+
+  test('have turns between the steps at one place, too', async () => {
+    let parts = 0;
+    const counted = async () => {
+      parts += 1;
+    };
+    const patterns = await patternsOf([`${'\\%'.repeat(40)}end`], { pay });
+    const text = '\\\\%25'.repeat(40);
+    await scrubText({ patterns, pay: counted }, text);
+    assert.ok(parts > text.length, `${parts} parts of ${text.length} places`);
   });
 
   test('are found whole among many values that begin alike, and beside what the program knows', async () => {

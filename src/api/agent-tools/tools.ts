@@ -135,6 +135,9 @@ const httpRequest: AgentTool = {
   },
 };
 
+/** After the prefix, which operators choose. */
+const statusSuffix = '-proxy-destination-status';
+
 /** What the vault itself responds with, in the place of a destination. */
 function problemIn({
   headers,
@@ -143,7 +146,8 @@ function problemIn({
   headers: Readonly<Record<string, unknown>>;
   body: string;
 }) {
-  if (headers['content-type'] !== problemMediaType) return undefined;
+  const isOfDestination = Object.keys(headers).some((name) => name.endsWith(statusSuffix));
+  if (isOfDestination || headers['content-type'] !== problemMediaType) return undefined;
   try {
     const problem: unknown = JSON.parse(body);
     return isProblem(problem) ? problem : undefined;

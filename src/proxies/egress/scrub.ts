@@ -36,7 +36,8 @@ async function scrub(
   const search = { patterns, text, meter: createMeter(pay) };
   for (let at = from; at < to; ) {
     if (search.meter.isDue) await search.meter.pay();
-    const end = endOfMatch(search, at);
+    const matched = endOfMatch(search, at);
+    const end = typeof matched === 'number' ? matched : await matched;
     if (end > at) {
       parts.push(text.slice(kept, at), '*'.repeat(end - at));
       found += 1;

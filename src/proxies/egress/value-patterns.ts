@@ -90,7 +90,8 @@ async function piecesIn(
   const found = new Set<string>();
   for (let at = 0; at < text.length; at += 1) {
     if (meter.isDue) await meter.pay();
-    eachMatch({ patterns, text, meter }, at, (piece) => found.add(piece));
+    const matching = eachMatch({ patterns, text, meter }, at, (piece) => found.add(piece));
+    if (matching) await matching;
   }
   await meter.pay();
   return found;
@@ -124,7 +125,7 @@ function linesOf(value: string): readonly string[] {
 const noGap: Gaps = { between: { points: [], times: 1 }, max: 0 };
 /** As card numbers and account numbers are printed. */
 const betweenDigits: Gaps = {
-  between: { points: Array.from(' -.+\u00a0', pointOf), times: 1 },
+  between: { points: Array.from(" -.+,'/_\u00a0\u2009\u202f", pointOf), times: 1 },
   max: 1,
 };
 /** RFC 2045, section 6.8. */
@@ -265,6 +266,8 @@ function firstByteOf(point: number): number {
 
 /** After so many steps others have their turn, within a millisecond or two. */
 const partSteps = 16_384;
+/** A row of characters that escape takes as long as so many others. */
+const stepsOfRun = 64;
 
 /** Charges so many milliseconds, and waits for the next turn. */
 export type Pay = (ms: number) => Promise<void>;
@@ -299,28 +302,43 @@ export interface ValueSearch {
   readonly meter: Meter;
 }
 
-/** @returns the end of the longest value that begins here; `at` where none does. */
-export function endOfMatch(search: ValueSearch, at: number): number {
+/**
+ * @returns the end of the longest value that begins here, and `at` where none does. A promise where that takes long
+ *   enough for others to have their turn.
+ */
+export function endOfMatch(search: ValueSearch, at: number): number | Promise<number> {
   let longest = at;
-  eachMatch(search, at, (_, end) => {
+  const matching = eachMatch(search, at, (_, end) => {
     longest = Math.max(longest, end);
   });
-  return longest;
+  return matching ? matching.then(() => longest) : longest;
 }
 
-function eachMatch(
-  search: ValueSearch,
-  at: number,
-  onMatch: (piece: string, end: number) => void,
-): void {
+type OnMatch = (piece: string, end: number) => void;
+
+/** @returns a promise where others have their turn before it ends. */
+function eachMatch(search: ValueSearch, at: number, onMatch: OnMatch): Promise<void> | undefined {
   const { patterns, text, meter } = search;
   meter.steps += 1;
   const first = text.charCodeAt(at);
-  if (patterns.firsts[first] !== 1) return;
-  const escapesHere = escapes.includes(first);
-  if (!escapesHere && !patterns.pairs.has(first * 256 + text.charCodeAt(at + 1))) return;
+  if (patterns.firsts[first] !== 1) return undefined;
+  const isEscape = escapes.includes(first);
+  if (!isEscape && !patterns.pairs.has(first * 256 + text.charCodeAt(at + 1))) return undefined;
+  const parts = matching(search, at, onMatch);
+  return parts.next().done ? undefined : finish(parts, meter);
+}
+
+async function finish(parts: Iterator<void>, meter: Meter): Promise<void> {
+  do await meter.pay();
+  while (!parts.next().done);
+}
+
+/** Yields where others should have their turn. */
+function* matching(search: ValueSearch, at: number, onMatch: OnMatch): Generator<void> {
+  const { patterns, text, meter } = search;
+  const first = text.charCodeAt(at);
   for (const [gaps, { node, byFirst }] of patterns.roots) {
-    const begun = escapesHere ? node.next.values() : byFirst.get(first);
+    const begun = escapes.includes(first) ? node.next.values() : byFirst.get(first);
     let reached: Reached = new Map();
     for (const step of begun ?? []) follow(search, at, step, reached);
     while (reached.size > 0) {
@@ -328,8 +346,9 @@ function eachMatch(
       for (const [{ next: steps, pieces }, ends] of reached) {
         for (const piece of pieces) onMatch(piece, Math.max(...ends));
         if (steps.size === 0) continue;
-        for (const begin of new Set(ends.flatMap((end) => beginsAfter(text, end, gaps)))) {
+        for (const begin of new Set([...ends].flatMap((end) => beginsAfter(text, end, gaps)))) {
           for (const step of steps.values()) follow(search, begin, step, next);
+          if (meter.isDue) yield;
         }
       }
       reached = next;
@@ -338,7 +357,7 @@ function eachMatch(
 }
 
 /** Where the texts end that lead to a node. They are several only where the value has characters that escape. */
-type Reached = Map<PatternNode, number[]>;
+type Reached = Map<PatternNode, Set<number>>;
 
 function follow(
   { text, meter }: ValueSearch,
@@ -346,10 +365,10 @@ function follow(
   { character, node }: PatternStep,
   reached: Reached,
 ): void {
-  const ends = reached.get(node) ?? [];
+  const ends = reached.get(node) ?? new Set();
   read(text, begin, character, ends);
-  meter.steps += 1 + ends.length;
-  if (ends.length > 0) reached.set(node, ends);
+  meter.steps += escapes.includes(character.points[0] ?? 0) ? stepsOfRun : 1;
+  if (ends.size > 0) reached.set(node, ends);
 }
 
 /** In UTF-16 and UTF-32, there are zeros between the bytes of ASCII. */
@@ -360,36 +379,32 @@ function beginsAfter(text: string, at: number, { between, max }: Gaps): readonly
   const begins = [begin];
   let last: number[] = [begin];
   for (let count = 0; count < max && last.length > 0; count += 1) {
-    const next: number[] = [];
+    const next = new Set<number>();
     for (const one of last) read(text, one, between, next);
     begins.push(...next);
-    last = next;
+    last = [...next];
   }
   return begins;
 }
 
 /** Adds the ends of the character that begins here, if it does. */
-function read(text: string, at: number, { points, times }: Character, ends: number[]): void {
+function read(text: string, at: number, { points, times }: Character, ends: Set<number>): void {
   const code = text.charCodeAt(at);
   if (code < 0x80 && !escapes.includes(code)) {
-    if (points.includes(code)) push(ends, at + 1);
+    if (points.includes(code)) ends.add(at + 1);
     return;
   }
   const [point = 0] = points;
   if (escapes.includes(point)) {
-    for (const end of endsOfRun(text, at, { point, times })) push(ends, end);
+    for (const end of endsOfRun(text, at, { point, times })) ends.add(end);
     return;
   }
   for (const one of points) {
     const end = endOfBytes(text, at, bytesOf(one));
-    if (end > at) push(ends, end);
+    if (end > at) ends.add(end);
   }
   if (!escapes.includes(code)) return;
-  for (const { point: one, end } of escapedAt(text, at)) if (points.includes(one)) push(ends, end);
-}
-
-function push(ends: number[], end: number): void {
-  if (!ends.includes(end)) ends.push(end);
+  for (const { point: one, end } of escapedAt(text, at)) if (points.includes(one)) ends.add(end);
 }
 
 /** As they are, or each as `%` and two digits. */
