@@ -144,6 +144,8 @@ function placedIn(
     if (target === undefined) throw unknown(place);
     const placeThere = placeOfPolicy(policy, place);
     if (placeThere === undefined) throw misplaced(place);
+    // A host that cuts what it gives back would show a value by parts, from behind as much text as the program likes.
+    if (!place.startsWith('header:') && placeholder !== text) throw mixed(place);
     const begin = offset + index;
     return { begin, end: begin + placeholder.length, target, place: placeThere, encode };
   });
@@ -274,6 +276,13 @@ function misplaced(place: string): VaultError {
   const where = /^(?:header|json|form):/.test(place) ? place.replace(/:.*/s, '') : place;
   return new VaultError('forbidden', {
     public: `The egress policy has no value where a placeholder stands in the request: ${where}.`,
+  });
+}
+
+function mixed(place: string): VaultError {
+  const where = place.replace(/:.*/s, '');
+  return new VaultError('forbidden', {
+    public: `A placeholder in the request (${where}) has other text beside it.`,
   });
 }
 
