@@ -20,6 +20,7 @@ import { temporaryDirectory } from '../support/temporary.ts';
  * of an export, each of which has a limit.
  */
 const ownTexts: readonly string[] = [
+  'src/cli/agent/run.ts',
   'src/cli/bulk/ledger.ts',
   'src/cli/demo-destination.ts',
   'src/cli/lifetime.ts',
