@@ -52,7 +52,7 @@ type NumberTargets = ReadonlyMap<string, PlaceholderTarget>;
 
 /** Of some ten applications: policies can name so many tokens that all of their numbers take several megabytes. */
 const numbersKeptMax = 1_500;
-/** By all that they are made of. Those of the longest policies take a tenth of a second. */
+/** By all that they are made of. Those of the longest policies take a quarter of a second. */
 const numbersKept = new LruCache<NumberTargets>(numbersKeptMax);
 
 function numbersOf({ keyring, application, policies }: PlaceholderHolder): NumberTargets {
