@@ -36,7 +36,7 @@ const meanings = {
   containers: 'Containers; values of the tokens in them and below them may be sent.',
   places:
     'Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or element), or ' +
-    '`form:card[number]`.',
+    '`form:card[number]`. In JSON and in forms, the placeholder must be all of the string.',
   calls: 'How many requests each key may send.',
   values: 'How many values each key may send.',
   approval: 'Whether a person approves: `first` for the first request in a day, `always` for each.',

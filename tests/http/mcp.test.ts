@@ -128,6 +128,7 @@ suite('tools for agents', () => {
     assert.deepEqual(await refused({ headers: { 'x-key': made['placeholder'] } }), forbidden);
     assert.deepEqual(await refused({ headers: { host: 'elsewhere.example' } }), invalid);
     assert.deepEqual(await refused({ url: 'file:///etc/passwd' }), invalid);
+    assert.deepEqual(await refused({ method: 'POST', json: {}, body: 'a' }), invalid);
     assert.deepEqual(destination.requests.splice(0), []);
   });
 

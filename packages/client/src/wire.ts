@@ -1163,7 +1163,8 @@ export interface EgressPolicy {
   containers?: string[];
   /**
    * Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or
-   * element), or `form:card[number]`.
+   * element), or `form:card[number]`. In JSON and in forms, the placeholder must be all of the
+   * string.
    */
   places?: string[];
   /** How many requests each key may send. */
@@ -1194,7 +1195,8 @@ export interface EgressPolicyRequest {
   containers?: string[] | null | undefined;
   /**
    * Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or
-   * element), or `form:card[number]`.
+   * element), or `form:card[number]`. In JSON and in forms, the placeholder must be all of the
+   * string.
    */
   places?: string[] | null | undefined;
   /** How many requests each key may send. */

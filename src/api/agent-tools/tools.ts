@@ -1,5 +1,6 @@
 /** The tools that agents get by the Model Context Protocol, made of the operations that the service offers. */
 import Type, { type Static } from 'typebox';
+import { invalid } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { isProblem, type ListedTool } from '../../http/mcp/call-tool.ts';
 import type { AgentTool } from '../../http/mcp/tool.ts';
@@ -128,6 +129,9 @@ const httpRequest: AgentTool = {
     'are overwritten with asterisks. Redirects are not followed.',
   input: requestInput,
   run: async ({ send }, { method, url, headers = {}, json, body }: Static<typeof requestInput>) => {
+    if (json !== undefined && body !== undefined) {
+      throw invalid('body', 'must be absent where json is given');
+    }
     const type = json === undefined ? {} : { 'content-type': 'application/json' };
     const text = json === undefined ? body : JSON.stringify(json);
     const response = await send({ method, url, headers: { ...type, ...headers }, body: text });

@@ -493,7 +493,7 @@ class EgressPolicy(Object):
     containers: list[str] | None
     """Containers; values of the tokens in them and below them may be sent."""
     places: list[str] | None
-    """Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or element), or `form:card[number]`."""
+    """Where a value may stand: `header:authorization`, `json:card.number` (`*` for any member or element), or `form:card[number]`. In JSON and in forms, the placeholder must be all of the string."""
     calls: EgressLimit | None
     """How many requests each key may send."""
     # ["values"]: EgressLimit
