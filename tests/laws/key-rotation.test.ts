@@ -26,6 +26,7 @@ import {
   sealedColumns,
   sealedNames,
 } from '../../src/store/queries/key-versions.ts';
+import { leaveApproval } from '../support/approvals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { sendSensitiveTraffic } from '../support/sensitive-traffic.ts';
@@ -387,6 +388,7 @@ onBothEngines('rotation of keys', (engine) => {
     );
     const { store } = vault.running.vault;
     const { tenant } = await operatorOf(vault);
+    await leaveApproval({ id: tenant.id, vault });
     const versionsOf = async (table: SealedName) =>
       readVersionCounts(await store.scan(countsByVersion(table, tenant.id), 'vault'));
     const before = await Promise.all(sealedNames.map(versionsOf));

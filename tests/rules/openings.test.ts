@@ -303,6 +303,7 @@ suite('what opens', () => {
       'load proxies: src/proxies/find.ts',
       'load reactors: src/reactors/calls/called-reactor.ts',
       'load reactors: src/reactors/calls/react.ts',
+      'match approvals: src/proxies/approvals/waiting.ts',
       'match results: src/reactors/calls/read-result.ts',
       'match webhooks: src/webhooks/subscriptions.ts',
       'not a name: job: src/access/keyrings/vault-keys.ts',

@@ -24,6 +24,8 @@ const documented = {
     'application:read',
     'application:create',
     'application:update',
+    'approval:decide',
+    'approval:read',
     'application:delete',
     'session:read',
     'session:delete',

@@ -8,10 +8,15 @@ import type { Row } from '../../src/store/tables.ts';
 import type { TestTenant } from './tenant.ts';
 
 /** Waits for the first application of the tenant. */
-export async function leaveApproval({ id, vault, rows }: TestTenant): Promise<Row<'approvals'>> {
+export async function leaveApproval({
+  id,
+  vault,
+}: Pick<TestTenant, 'id' | 'vault'>): Promise<Row<'approvals'>> {
   const { tenants, store, random } = vault.running.vault;
   const tenant = await tenants.find(id);
-  const [application] = await rows('applications');
+  const [application] = await store.select((db) =>
+    db.selectFrom('applications').select('application_id').where('tenant_id', '=', id).limit(1),
+  );
   assert.ok(tenant && application);
   const request = { method: 'POST', path: '/v1/pay', tokens: [] };
   const now = vault.clock.now();

@@ -5,6 +5,7 @@ import { activateKeys, introduceKeys } from '../../src/access/key-rotations/rota
 import { indexLog } from '../../src/audit/search-index/build.ts';
 import { day, hour } from '../../src/base/clock.ts';
 import { shapes, type Table } from '../../src/store/tables.ts';
+import { leaveApproval } from './approvals.ts';
 import { newRootKey } from './backups.ts';
 import { encrypted } from './client-encryption.ts';
 import { pushingTo } from './collector.ts';
@@ -143,6 +144,7 @@ async function makeCalls(tenant: TestTenant, receiver: string): Promise<readonly
   const later = await tenant.send('POST', `/reactors/${reactor.id}/react-async`, calling);
   assert.equal(later.status, 202, later.text);
   await takeDue(tenant.vault.running.vault.reactorRuns);
+  await leaveApproval(tenant);
   await addWebhook(tenant.vault.running.vault, tenant.id, { url: `${receiver}/hook` });
   await tenant.token({ type: 'token', data: 'an event' });
   while ((await tenant.rows('webhook_failures')).length === 0) await nextLook();
