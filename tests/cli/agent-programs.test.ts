@@ -6,14 +6,13 @@ import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { withoutBrowser } from '../support/browser.ts';
 import { codeBlocksOf } from '../support/code-blocks.ts';
-import { engineOf } from '../support/engines.ts';
+import { startEgress } from '../support/egress.ts';
 import { runProcess } from '../support/process.ts';
-import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { headerOf } from '../support/proxy-calls.ts';
 import { python } from '../support/python.ts';
 import { root } from '../support/source.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
-import { startVault } from '../support/vault.ts';
 
 const ends: (() => unknown)[] = [];
 const lender = { after: (end: () => unknown) => void ends.unshift(end) };
@@ -29,11 +28,8 @@ const programIn = (language: string) => {
   return block.code;
 };
 
-const called = await startCalled(lender);
+const { called, vault } = await startEgress(lender);
 const { destination } = called;
-const vault = await startVault(lender, engineOf('sqlite'), {
-  environment: { ...called.environment, STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0' },
-});
 const tenant = await newTenant(vault);
 const visa = '4242424242424242';
 const secret = 'plain-api-key-0123456789';

@@ -17,16 +17,15 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, suite, type TestContext, test } from 'node:test';
 import type { Behavior } from '../support/destination.ts';
-import { engineOf } from '../support/engines.ts';
+import { startEgress } from '../support/egress.ts';
 import { untilSo } from '../support/poll.ts';
 import { account } from '../support/postgres-installation.ts';
 import { type Environment, interruptCommand, main, runProcess } from '../support/process.ts';
-import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { headerOf } from '../support/proxy-calls.ts';
 import { python } from '../support/python.ts';
 import { descendants, isRunning, killIfAlive } from '../support/running.ts';
 import { freePort, temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
-import { startVault } from '../support/vault.ts';
 
 const ends: (() => unknown)[] = [];
 const lender = { after: (end: () => unknown) => void ends.unshift(end) };
@@ -34,15 +33,8 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-const called = await startCalled(lender);
+const { called, vault } = await startEgress(lender);
 const { destination } = called;
-const vault = await startVault(lender, engineOf('sqlite'), {
-  environment: {
-    ...called.environment,
-    STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
-    STRONGROOM_THREADS: '1',
-  },
-});
 const visa = '4242424242424242';
 const secret = 'plain-api-key-0123456789';
 const tenant = await newTenant(vault);

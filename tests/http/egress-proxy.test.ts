@@ -15,10 +15,11 @@ import {
   type Sending,
   secure,
   sendOn as sendThrough,
+  startEgress,
 } from '../support/egress.ts';
 import { engineOf } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';
-import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { headerOf } from '../support/proxy-calls.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { newTenant, type TestTenant } from '../support/tenant.ts';
 import { startVault } from '../support/vault.ts';
@@ -29,15 +30,8 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-const called = await startCalled(lender);
+const { called, vault } = await startEgress(lender);
 const { destination } = called;
-const vault = await startVault(lender, engineOf('sqlite'), {
-  environment: {
-    ...called.environment,
-    STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
-    STRONGROOM_THREADS: '1',
-  },
-});
 const proxyPort = Number(new URL(vault.running.egressUrl ?? '').port);
 const visa = '4242424242424242';
 const apiKey = 'secret/Key+with "quotes" and 漢字';

@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { AdmittedEntrant } from '../../src/base/admission.ts';
 import { problemMediaType } from '../../src/http/protocol/problem.ts';
+import { startEgress } from '../support/egress.ts';
 import { engineOf } from '../support/engines.ts';
 import { agentOverHttp, revisions } from '../support/mcp-clients.ts';
 import { nextLook } from '../support/poll.ts';
-import { headerOf, startCalled } from '../support/proxy-calls.ts';
+import { headerOf } from '../support/proxy-calls.ts';
 import { createScanner } from '../support/scan.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type Given, newTenant } from '../support/tenant.ts';
@@ -20,15 +21,8 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-const called = await startCalled(lender);
+const { called, vault } = await startEgress(lender);
 const { destination } = called;
-const vault = await startVault(lender, engineOf('sqlite'), {
-  environment: {
-    ...called.environment,
-    STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
-    STRONGROOM_THREADS: '1',
-  },
-});
 const visa = '4242424242424242';
 const apiKey = 'plain-api-key-0123456789';
 const places = ['header:authorization', 'json:card.number', 'form:number'];

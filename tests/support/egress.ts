@@ -4,8 +4,22 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { engineOf } from './engines.ts';
+import { startCalled } from './proxy-calls.ts';
 import type { Lender } from './temporary.ts';
 import type { TestTenant } from './tenant.ts';
+import { startVault } from './vault.ts';
+
+/** A vault with the forward proxy, and a destination that it may call. */
+export async function startEgress(t: Lender) {
+  const called = await startCalled(t);
+  const environment = {
+    ...called.environment,
+    STRONGROOM_EGRESS_ADDRESS: '127.0.0.1:0',
+    STRONGROOM_THREADS: '1',
+  };
+  return { called, vault: await startVault(t, engineOf('sqlite'), { environment }) };
+}
 
 interface ProxyConnecting {
   /** Of the forward proxy. */
