@@ -61,13 +61,19 @@ export async function patternsOf(
   values: Iterable<string>,
   { known = '', pay }: { readonly known?: string; readonly pay: Pay },
 ): Promise<ValuePatterns> {
+  const meter = createMeter(pay);
   const pieces = new Set(Array.from(values, piecesOf).flat());
-  const asSent = await piecesIn(pieces, known, pay);
-  const folded = await piecesIn(new Set([...pieces].map(foldedText)), foldedBytes(known), pay);
+  const folds = new Set(Array.from(pieces, foldedText));
+  const all = indexed([...pieces].flatMap(encodingsOf));
+  // Numbers are as they were.
+  const allFolded = folds.isSubsetOf(pieces) ? all : indexed([...folds].flatMap(encodingsOf));
+  const asSent = await piecesIn({ patterns: all, text: known, meter });
+  const folded = await piecesIn({ patterns: allFolded, text: foldedBytes(known), meter });
+  await meter.pay();
   const unknown = [...pieces].filter(
     (piece) => !asSent.has(piece) && !folded.has(foldedText(piece)),
   );
-  return indexed(unknown.flatMap(encodingsOf));
+  return unknown.length === pieces.size ? all : indexed(unknown.flatMap(encodingsOf));
 }
 
 /** Destinations change what they give back: upper case to lower case, and digits of full width. */
@@ -80,20 +86,14 @@ function foldedBytes(bytes: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-async function piecesIn(
-  pieces: ReadonlySet<string>,
-  text: string,
-  pay: Pay,
-): Promise<ReadonlySet<string>> {
-  const meter = createMeter(pay);
-  const patterns = indexed([...pieces].flatMap(encodingsOf));
+async function piecesIn(search: ValueSearch): Promise<ReadonlySet<string>> {
+  const { text, meter } = search;
   const found = new Set<string>();
   for (let at = 0; at < text.length; at += 1) {
     if (meter.isDue) await meter.pay();
-    const matching = eachMatch({ patterns, text, meter }, at, (piece) => found.add(piece));
+    const matching = eachMatch(search, at, (piece) => found.add(piece));
     if (matching) await matching;
   }
-  await meter.pay();
   return found;
 }
 
