@@ -397,6 +397,19 @@ suite('Card fields', { skip }, () => {
     );
   });
 
+  test('a request that is quicker than the frame of its field waits for it', async (t) => {
+    const { page } = await open(t, withLoader(vault, recording(key)));
+    const refusal = await page.evaluate(`(async () => {
+      await fields.ready;
+      const code = document.body.appendChild(fields.create('card-code'));
+      return fields.tokens.create({ type: 'token', data: { code } }).catch(failed);
+    })()`);
+    assert.equal(refusal.code, 'incomplete');
+    await page.evaluate('document.body.replaceChildren()');
+    const lost = await page.evaluate(`fields.tokenize({}).catch(failed)`);
+    assert.equal(lost.code, 'field_removed');
+  });
+
   test('a frame that was led elsewhere gives nothing', async (t) => {
     const { page } = await open(t, withLoader(vault, allElements + recording(key)));
     await typeCard(page);

@@ -94,12 +94,20 @@ export function openChannel(setting: ChannelSetting): Channel {
     return found;
   }
 
+  const goneError = () =>
+    new FieldsError(
+      { code: 'field_removed', message: 'The field was removed from the page.' },
+      locale,
+    );
+
   return {
     frame,
     ready,
     send: (message) => port.postMessage(message),
     call: async (request) => {
       await ready;
+      // A page that replaced its body took the frame away.
+      if (!frame.isConnected) throw goneError();
       count += 1;
       const call = count;
       return new Promise((resolve, reject) => {
@@ -112,8 +120,7 @@ export function openChannel(setting: ChannelSetting): Channel {
       removeEventListener('message', hear);
       port.close();
       frame.remove();
-      const message = 'The field was removed from the page.';
-      const gone = new FieldsError({ code: 'field_removed', message }, locale);
+      const gone = goneError();
       for (const { reject } of calls.values()) reject(gone);
       calls.clear();
       settle(gone);

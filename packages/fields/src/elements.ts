@@ -59,6 +59,12 @@ export function release(fields: ElementOwner): void {
   if (ofPage === fields) ofPage = undefined;
 }
 
+/** Resolves once the frames of these elements have come; rejects as the first does that has not. */
+export async function framesOf(elementIds: readonly string[]): Promise<void> {
+  const asked = [...mounted].filter(({ elementId }) => elementIds.includes(elementId));
+  await Promise.all(asked.map(({ frameReady }) => frameReady));
+}
+
 // Where there is no document, as on a server that renders the page, the module can still be imported.
 const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
 
@@ -137,6 +143,11 @@ export class StrongroomElement extends Base {
     if (getComputedStyle(this).display === 'inline') this.style.display = 'block';
     this.replaceChildren(frame);
     channel.ready.catch((error) => this.#failed(channel, error));
+  }
+
+  /** @internal */
+  get frameReady(): Promise<void> | undefined {
+    return this.#channel?.ready;
   }
 
   /** @internal */

@@ -1,6 +1,6 @@
 /** Card fields of a Strongroom vault: what is typed into them reaches the vault, and never the page. */
 import { type Channel, type ChannelSetting, frameMsMax, openChannel } from './channel.ts';
-import { adopt, defineElements, refuse, release, StrongroomElement } from './elements.ts';
+import { adopt, defineElements, framesOf, refuse, release, StrongroomElement } from './elements.ts';
 import { FieldsError, pageLocale } from './errors.ts';
 import { flawOfKey } from './keys.ts';
 import type { FrameRequest, Kind, ProxyTarget } from './protocol.ts';
@@ -178,6 +178,8 @@ export class Fields extends EventTarget {
 
   async #call(request: FrameRequest): Promise<unknown> {
     try {
+      // A customer with a slow connection may be quicker than the last of the frames.
+      if ('places' in request) await framesOf(request.places.map(({ element }) => element));
       return await this.#controller.call(request);
     } catch (error) {
       this.#tell(error as FieldsError);
