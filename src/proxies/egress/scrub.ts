@@ -1,6 +1,12 @@
 /** Takes values out of a response as it streams: they are overwritten with asterisks, so that lengths stay right. */
 import { Transform, type TransformCallback } from 'node:stream';
-import { createMeter, endOfMatch, type Pay, type ValuePatterns } from './value-patterns.ts';
+import {
+  createMeter,
+  endOfMatch,
+  nextBegin,
+  type Pay,
+  type ValuePatterns,
+} from './value-patterns.ts';
 
 /** More than what any value that was cut into pieces needs. */
 const heldBytes = 8_192;
@@ -34,7 +40,7 @@ async function scrub(
   let found = 0;
   let kept = 0;
   const search = { patterns, text, meter: createMeter(pay) };
-  for (let at = from; at < to; ) {
+  for (let at = nextBegin(search, from, to); at < to; ) {
     if (search.meter.isDue) await search.meter.pay();
     const matched = endOfMatch(search, at);
     const end = typeof matched === 'number' ? matched : await matched;
@@ -43,7 +49,7 @@ async function scrub(
       found += 1;
       kept = end;
     }
-    at = Math.max(end, at + 1);
+    at = nextBegin(search, Math.max(end, at + 1), to);
   }
   await search.meter.pay();
   return { text: parts.join('') + text.slice(kept), found, end: Math.max(kept, from) };

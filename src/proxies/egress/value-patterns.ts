@@ -11,9 +11,12 @@ const pieceLength = 96;
 
 /** Others may be in its place. */
 interface Character {
+  /** Ascending. */
   readonly points: readonly number[];
   /** So many in a row, of one that escapes. Each may be escaped several times over. */
   readonly times: number;
+  /** Equal for what is read alike. */
+  readonly name: string;
 }
 
 interface ValuePattern {
@@ -89,7 +92,8 @@ function foldedBytes(bytes: string): string {
 async function piecesIn(search: ValueSearch): Promise<ReadonlySet<string>> {
   const { text, meter } = search;
   const found = new Set<string>();
-  for (let at = 0; at < text.length; at += 1) {
+  const { length } = text;
+  for (let at = nextBegin(search, 0, length); at < length; at = nextBegin(search, at + 1, length)) {
     if (meter.isDue) await meter.pay();
     const matching = eachMatch(search, at, (piece) => found.add(piece));
     if (matching) await matching;
@@ -122,23 +126,23 @@ function linesOf(value: string): readonly string[] {
   return lines;
 }
 
-const noGap: Gaps = { between: { points: [], times: 1 }, max: 0 };
+const noGap: Gaps = { between: characterOf([]), max: 0 };
 /** As card numbers and account numbers are printed. */
 const betweenDigits: Gaps = {
-  between: { points: Array.from(" -.+,'/_\u00a0\u2009\u202f", pointOf), times: 1 },
+  between: characterOf(Array.from(" -.+,'/_\u00a0\u2009\u202f", pointOf)),
   max: 1,
 };
 /** RFC 2045, section 6.8. */
-const betweenLines: Gaps = { between: { points: [10, 13, 32], times: 1 }, max: 3 };
+const betweenLines: Gaps = { between: characterOf([10, 13, 32]), max: 3 };
 
 function encodingsOf(value: string): readonly ValuePattern[] {
   const bytes = Buffer.from(value, 'utf8');
   const digits = value.replaceAll(/[ .-]/g, '');
   const isNumber = /^\d{9,}$/.test(digits);
   const isLatin = /^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(value);
-  const written = (text: string, pointsOf: (one: string) => number[], gaps = noGap) => ({
+  const written = (text: string, read: (one: string) => Character, gaps = noGap) => ({
     piece: value,
-    characters: charactersOf(text, pointsOf),
+    characters: charactersOf(text, read),
     gaps,
   });
   return [
@@ -150,17 +154,34 @@ function encodingsOf(value: string): readonly ValuePattern[] {
   ];
 }
 
-function charactersOf(text: string, pointsOf: (one: string) => number[]): Character[] {
+function charactersOf(text: string, read: (one: string) => Character): Character[] {
   const characters: Character[] = [];
   for (const one of text) {
-    const points = pointsOf(one).sort((a, b) => a - b);
+    const character = read(one);
     const before = characters.at(-1);
-    const [point = 0] = points;
+    const [point = 0] = character.points;
     if (escapes.includes(point) && before?.points[0] === point) {
-      characters[characters.length - 1] = { points, times: before.times + 1 };
-    } else characters.push({ points, times: 1 });
+      characters[characters.length - 1] = characterOf(character.points, before.times + 1);
+    } else characters.push(character);
   }
   return characters;
+}
+
+function characterOf(points: readonly number[], times = 1): Character {
+  const ascending = points.toSorted((a, b) => a - b);
+  return { points: ascending, times, name: `${times} ${ascending}` };
+}
+
+/** Those of ASCII are made once: there are few. */
+function reading(pointsOf: (one: string) => readonly number[]): (one: string) => Character {
+  const made = new Map<string, Character>();
+  return (one) => {
+    const before = made.get(one);
+    if (before) return before;
+    const character = characterOf(pointsOf(one));
+    if (pointOf(one) < 0x80) made.set(one, character);
+    return character;
+  };
 }
 
 function pointOf(character: string): number {
@@ -168,30 +189,28 @@ function pointOf(character: string): number {
 }
 
 /** Destinations change the case of e-mail addresses and of keys. */
-function plainCharacter(one: string): number[] {
+const plainCharacter = reading((one) => {
   if (one === ' ') return [32, 43];
   const cases = [one, one.toLowerCase(), one.toUpperCase()].filter(
     (other) => Array.from(other).length === 1,
   );
   return [...new Set(cases.map(pointOf))];
-}
+});
 
 /** A byte that is no character of UTF-8, as headers have them. */
 const byteBase = 0x11_00_00;
 
-function latinCharacter(one: string): number[] {
+const latinCharacter = reading((one) => {
   const point = pointOf(one);
   return [point < 0x80 ? point : byteBase + point];
-}
+});
 
-function hexCharacter(one: string): number[] {
-  return [...new Set([one, one.toUpperCase()].map(pointOf))];
-}
+const hexCharacter = reading((one) => [...new Set([one, one.toUpperCase()].map(pointOf))]);
 
-function base64Character(one: string): number[] {
+const base64Character = reading((one) => {
   if (one === '+') return [43, 45];
   return one === '/' ? [47, 95] : [pointOf(one)];
-}
+});
 
 /** Within longer data a value begins at any of three places, and the characters at its ends hold parts of others. */
 function base64Of(bytes: Buffer): readonly string[] {
@@ -243,9 +262,8 @@ function addPattern(root: PatternNode, { characters, piece }: ValuePattern): Pat
   const steps: PatternStep[] = [];
   let node = root;
   for (const character of characters) {
-    const name = `${character.times} ${character.points}`;
-    const step = node.next.get(name) ?? { character, node: newNode() };
-    node.next.set(name, step);
+    const step = node.next.get(character.name) ?? { character, node: newNode() };
+    node.next.set(character.name, step);
     steps.push(step);
     node = step.node;
   }
@@ -261,7 +279,7 @@ function bytesOf(point: number): readonly number[] {
 }
 
 function firstByteOf(point: number): number {
-  return bytesOf(point)[0] ?? 0;
+  return point < 0x80 ? point : (bytesOf(point)[0] ?? 0);
 }
 
 /** After so many steps others have their turn, within a millisecond or two. */
@@ -316,14 +334,28 @@ export function endOfMatch(search: ValueSearch, at: number): number | Promise<nu
 
 type OnMatch = (piece: string, end: number) => void;
 
+/** @returns the next place at which a value may begin: by its first two bytes, or because others had no turn so long. */
+export function nextBegin(
+  { patterns, text, meter }: ValueSearch,
+  from: number,
+  to: number,
+): number {
+  const { firsts, pairs } = patterns;
+  const end = Math.min(to, from + partSteps);
+  let at = from;
+  for (; at < end; at += 1) {
+    const first = text.charCodeAt(at);
+    if (firsts[first] !== 1) continue;
+    if (escapes.includes(first) || pairs.has(first * 256 + text.charCodeAt(at + 1))) break;
+  }
+  meter.steps += at - from;
+  return at;
+}
+
 /** @returns a promise where others have their turn before it ends. */
 function eachMatch(search: ValueSearch, at: number, onMatch: OnMatch): Promise<void> | undefined {
-  const { patterns, text, meter } = search;
+  const { meter } = search;
   meter.steps += 1;
-  const first = text.charCodeAt(at);
-  if (patterns.firsts[first] !== 1) return undefined;
-  const isEscape = escapes.includes(first);
-  if (!isEscape && !patterns.pairs.has(first * 256 + text.charCodeAt(at + 1))) return undefined;
   const parts = matching(search, at, onMatch);
   return parts.next().done ? undefined : finish(parts, meter);
 }
