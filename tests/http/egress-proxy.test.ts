@@ -620,6 +620,25 @@ suite('the forward proxy', () => {
     await once(again.socket.resume(), 'close');
   });
 
+  test('a tunnel needs the permission to send requests, and ends with it', async () => {
+    const tunnel = { host: 'localhost', port: destination.port, tunnel: true };
+    const { tenant, key } = await newProgram(tunnel);
+    const { socket, status } = await connectTo(authority, key);
+    assert.equal(status, 200);
+    const { body } = await tenant.send('GET', '/applications/key', { key });
+    const update = { name: 'x', permissions: ['token:create'], egress: [tunnel] };
+    const { status: updated } = await tenant.send('PUT', `/applications/${body.id}`, {
+      key: tenant.managementKey,
+      body: update,
+    });
+    assert.equal(updated, 200);
+    vault.clock.advance(1_000);
+    const refused = await connectTo(authority, key);
+    assert.equal(refused.status, 403);
+    assert.match(refused.body, /proxy:invoke or token:use/);
+    await once(socket.resume(), 'close');
+  });
+
   const url = `https://localhost:${destination.port}/v1/x`;
   const programs: Record<string, (body: string) => readonly [string, ...string[]]> = {
     'fetch of Node': (body) => [

@@ -30,6 +30,7 @@ import {
 } from '../../rules/egress-policies.ts';
 import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { isEnded, perform } from '../../rules/operation.ts';
+import { holds } from '../../rules/policy.ts';
 import { forbid } from '../../rules/refusal.ts';
 import { createBeginResponse } from '../begin-response.ts';
 import { createAdmission } from '../limits/admission.ts';
@@ -298,6 +299,9 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       const caller = await authenticate(key, origin);
       if (caller.kind !== 'private')
         await refuse(caller, 'A forward proxy needs a private API key.');
+      // No request within a tunnel is admitted, so whatever it needs is asked here, and again while it is open.
+      if (![route.permission, route.alternative].some((one) => holds(caller.policy, one)))
+        await refuse(caller, 'A connection needs the permission proxy:invoke or token:use.');
       const [policy] = await requirePolicies(caller, target);
       return { caller, policy };
     };
