@@ -5,12 +5,18 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 /** Below that, compression saves no packet. */
 const compressedBytesMin = 1_024;
 
+/** The highest quality takes some 400 ms for the description of the API, where 9 takes 20 ms and 8 % more bytes. */
+const largeBytesMin = 100_000;
+const largeBrotliQuality = 9;
+
 const compressions = {
   br: (bytes: Uint8Array) =>
     promisify(brotliCompress)(bytes, {
       params: {
         [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
         [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
+        [constants.BROTLI_PARAM_QUALITY]:
+          bytes.length >= largeBytesMin ? largeBrotliQuality : constants.BROTLI_MAX_QUALITY,
       },
     }),
   gzip: (bytes: Uint8Array) => promisify(gzip)(bytes, { level: constants.Z_BEST_COMPRESSION }),
