@@ -216,9 +216,9 @@ export function explaining(tools: Explaining, application: string): Operation {
     path: '/access/explain',
     summary: 'Explain which rule decides about a token or container, and what is shown',
     description:
-      'Nothing of the token is shown. Give an `application_id` or a `key_id`. For `token:use`, `proxy:invoke` and ' +
-      '`reactor:invoke`, `shown` is `plaintext` whatever the transform: the value goes whole to destinations and ' +
-      'code that an administrator wrote, and may come back to the caller through them.',
+      'The response shows no part of the token. Give an `application_id` or a `key_id`. For `token:use`, ' +
+      '`proxy:invoke` and `reactor:invoke`, `shown` is `plaintext` whatever the transform: the value goes whole to ' +
+      'destinations and code that an administrator wrote, and may come back to the caller through them.',
     permission: 'application:read',
     body: accessQuestion,
     reply: { status: 200, body: accessExplanation },

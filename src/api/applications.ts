@@ -180,7 +180,7 @@ export const applications: Resource<
         method: 'POST',
         path: '/applications',
         summary: 'Create an application and its first key',
-        description: 'The key is in this response and in no later one.',
+        description: 'The key is only in this response.',
         permission: 'application:create',
         tagged: true,
         body: applicationRequest,
@@ -236,7 +236,7 @@ export const applications: Resource<
         path: '/applications/:id',
         summary: "Replace an application's name, permissions and rules, and change its limits",
         description:
-          'Permissions and rules that are absent are taken away. Origins, egress policies, and an egress budget stay ' +
+          'Absent permissions and rules are removed. Origins, egress policies, and an egress budget stay ' +
           'unless the request has others, or null.',
         permission: 'application:update',
         tagged: true,
@@ -256,8 +256,7 @@ export const applications: Resource<
         method: 'POST',
         path: '/applications/:id/keys',
         summary: 'Create another key; existing keys are not changed',
-        description:
-          'The key is in this response and in no later one. An application has at most three keys.',
+        description: 'The key is only in this response. An application has at most three keys.',
         permission: 'application:create',
         params: byId,
         reply: { status: 201, body: applicationKey },

@@ -216,7 +216,7 @@ export const egress: Resource<PlaceholderMaking> = {
       summary:
         'Make a placeholder for a value that the programs of the calling application may send',
       description:
-        'It means nothing to anybody else. It ends with its token, with the policy, and with the application.',
+        'No other application can use it. It is valid only while its token, the policy, and the application exist.',
       permission: 'proxy:invoke',
       alternative: 'token:use',
       kinds: ['private'],

@@ -108,8 +108,8 @@ export const people: Resource<PeopleWriting & PeopleListing> = {
       path: '/people',
       summary: 'Add a person',
       description:
-        'A person can be given any application of the tenant, as a key of any application can be created with ' +
-        '`application:create`.',
+        'You can give a person any application of the tenant, just as `application:create` lets you create a key of ' +
+        'any application.',
       permission: 'person:create',
       tagged: true,
       body: personRequest,
@@ -148,7 +148,7 @@ export const people: Resource<PeopleWriting & PeopleListing> = {
       method: 'PUT',
       path: '/people/:id',
       summary: "Replace a person's name and applications",
-      description: 'An application that is absent is taken away, at once also in open sessions.',
+      description: 'An absent application is removed at once, including from open sessions.',
       permission: 'person:update',
       tagged: true,
       params: byId,
@@ -201,7 +201,7 @@ export const people: Resource<PeopleWriting & PeopleListing> = {
       id: 'listSignInMethods',
       method: 'GET',
       path: '/people/:id/sign-in-methods',
-      summary: 'List with what a person signs in, such as passkeys',
+      summary: 'List the sign-in methods of a person, such as passkeys',
       permission: 'person:read',
       params: byId,
       reply: { status: 200, body: Type.Array(signInMethod) },

@@ -296,7 +296,7 @@ const withValues = 'with values of tokens where it refers to them';
 export const proxyCalls = {
   tag: proxies.tag,
   description:
-    'Also for every path below it. Needs the permission `proxy:invoke`, unless the proxy asks for no key.',
+    'This also covers every path below it. Needs the permission `proxy:invoke`, unless the proxy asks for no key.',
   summaries: {
     GET: sending('GET'),
     HEAD: sending('HEAD'),

@@ -213,7 +213,7 @@ export const reactors: Resource<Omit<ReactorWriting, 'keepVersion'> & ReactorCal
         method: 'POST',
         path: '/reactors',
         summary: 'Create a reactor',
-        description: 'Code that cannot be run is refused with 422.',
+        description: 'If the code cannot run, the vault responds with 422.',
         permission: 'reactor:create',
         tagged: true,
         body: reactorRequest,
@@ -279,7 +279,7 @@ export const reactors: Resource<Omit<ReactorWriting, 'keepVersion'> & ReactorCal
         id: 'reactAsync',
         method: 'POST',
         path: '/reactors/:id/react-async',
-        summary: 'Call a reactor, whose result is read later',
+        summary: 'Call a reactor, and read its result later',
         ...invoking,
         params: byId,
         body: reactRequest,
@@ -314,7 +314,7 @@ export const reactors: Resource<Omit<ReactorWriting, 'keepVersion'> & ReactorCal
         path: '/reactors/:id/logs',
         summary: 'Read what the code of a reactor logged, newest call first',
         description:
-          'Lines may hold values, where the code writes them. They are stored for 24 hours.',
+          'Lines can contain values if the code writes them. They are stored for 24 hours.',
         permission: 'reactor:read',
         params: byId,
         query: reactorLogsQuery,
@@ -327,7 +327,7 @@ export const reactors: Resource<Omit<ReactorWriting, 'keepVersion'> & ReactorCal
         id: 'listReactorVersions',
         method: 'GET',
         path: '/reactors/:id/versions',
-        summary: 'Read the code that a reactor had before, newest first',
+        summary: 'Read earlier versions of the code of a reactor, newest first',
         description:
           'Whenever the code changes, the code before is kept for 90 days, as long as the tenant has room for it ' +
           '(`reactor_storage_limit`). To go back, update the reactor with it.',

@@ -99,9 +99,9 @@ export const sessions: Resource<KeyWriting & SessionListing> = {
       id: 'listSessions',
       method: 'GET',
       path: '/sessions',
-      summary: 'List the sessions that are alive, newest first',
+      summary: 'List active sessions, newest first',
       description:
-        'Sessions that have not expired, and of which the keys still exist that created and authorized them.',
+        'Lists sessions that have not expired, and whose creating and authorizing keys still exist.',
       permission: 'session:read',
       query: object(pageQuery, strict),
       reply: { status: 200, body: offsetPage(liveSession) },

@@ -97,7 +97,7 @@ export const tenantKeysResource: Resource<KeyRotating> = {
       method: 'GET',
       path: '/tenants/self/keys',
       summary: 'List the versions of keys, and how many rows are under each',
-      description: 'It reads all rows of the tenant, unless it is asked for no counts.',
+      description: 'Counting reads all rows of the tenant. You can leave the counts out.',
       permission: 'keys:rotate',
       query: keysQuery,
       reply: { status: 200, body: tenantKeys },
@@ -110,7 +110,7 @@ export const tenantKeysResource: Resource<KeyRotating> = {
       id: 'rotateTenantKey',
       method: 'POST',
       path: '/tenants/self/keys/rotations',
-      summary: 'Replace a key, and seal again what is under the one before',
+      summary: 'Rotate a key, and re-encrypt what is under the previous version',
       description:
         'The rotation goes on after the response. While one of the same purpose is under way, another is refused. ' +
         'For a day after a rotation of `webhooks`, deliveries are signed with both keys, and another rotation is ' +

@@ -249,7 +249,7 @@ export const tenants: Resource<TenantReporting> = {
         path: '/tenants/self',
         summary:
           'Delete the tenant and destroy its keys, so that none of its data can be read again',
-        description: 'There is no way back.',
+        description: 'This cannot be undone.',
         permission: 'tenant:delete',
         tagged: true,
         reply: { status: 204 },

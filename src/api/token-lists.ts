@@ -169,7 +169,7 @@ export function tokenLists(reading: TokenReading): Operation[] {
       path: '/tokens/search',
       summary: 'Search tokens by page, newest first',
       description:
-        'The first version of the search, with exact totals. The case of metadata does not matter.',
+        'The first version of the search, with exact totals. Metadata is matched without regard to case.',
       permission: 'token:search',
       body: tokenSearch,
       reply: { status: 200, body: offsetPage(token) },
@@ -195,7 +195,7 @@ export function tokenExport(tools: TokenReading): Operation {
     path: '/tokens/export',
     summary: 'Read every token, newest first',
     description:
-      'One token a line. The last line has the number of tokens; an export without it was cut off.',
+      'Each line is one token. The last line has the number of tokens; an export without it was cut off.',
     permission: 'token:read',
     query: exportQuery,
     reply: { status: 200, body: exportedLine, mediaType: linesMediaType },

@@ -17,8 +17,8 @@ export const tokenization: Resource<TokenWriting> = {
       path: '/tokenize',
       summary: 'Replace the values in any JSON with tokens',
       description:
-        'Every string, number and boolean becomes a token of the type `token`, and its id takes its place. An object ' +
-        'with `type` and `data` is a create request, in the place of which the token appears.',
+        'Each string, number, and boolean becomes a token of the type `token` and is replaced by its id. An object ' +
+        'with `type` and `data` is a create request and is replaced by the token.',
       permission: 'token:create',
       body: anyJson,
       reply: { status: 200, body: anyJson },
@@ -37,7 +37,7 @@ export const tokenization: Resource<TokenWriting> = {
       id: 'detokenize',
       method: 'POST',
       path: '/detokenize',
-      summary: 'Replace references to tokens in any JSON by their data',
+      summary: 'Replace references to tokens in any JSON with their data',
       description:
         'A string that holds `{{ <id> }}` becomes the data of that token, also with filters: ' +
         "`{{ <id> | json: '$.number' }}`. `{{ token: <id> }}` gives the whole token.",

@@ -186,8 +186,8 @@ export const tokens: Resource<ImportTools & ErasureReading> = {
       path: '/tokens/:id',
       summary: 'Update a token by JSON merge patch',
       description:
-        'Members that are absent stay, null removes. `containers`, `search_indexes` and the other attributes that ' +
-        'are not objects are replaced.',
+        'Absent members stay as they are, and null removes a member. `containers`, `search_indexes`, and other ' +
+        'attributes that are not objects are replaced.',
       permission: 'token:update',
       tagged: true,
       params: byId,
@@ -250,7 +250,7 @@ export const tokens: Resource<ImportTools & ErasureReading> = {
       summary: 'Read a signed receipt that a token is erased',
       description:
         'For a token that was deleted or has expired, for as long as the log has the entry. A key with `log:read` ' +
-        'may ask about every token, a key with `token:delete` about those that it could have deleted. The ' +
+        'can read the receipt of every token, a key with `token:delete` those of tokens it could have deleted. The ' +
         'attributes before `statement` are taken from it; the signature is over its text.',
       permission: 'token:delete',
       alternative: 'log:read',

@@ -176,7 +176,7 @@ export const webhooks: Resource<WebhookWriting & WebhookListing> = {
         id: 'createWebhook',
         method: 'POST',
         path: '/webhooks',
-        summary: 'Create a webhook; its secret is shown this once',
+        summary: 'Create a webhook; its secret is shown only once',
         permission: 'webhook:create',
         tagged: true,
         body: webhookRequest,
@@ -226,8 +226,8 @@ export const webhooks: Resource<WebhookWriting & WebhookListing> = {
         path: '/webhooks/:id',
         summary: 'Replace a webhook; its secret stays',
         description:
-          'Attributes that are absent take their defaults, except that `status` and `ordered` stay. With the status ' +
-          '`enabled` a webhook that was disabled is sent to again.',
+          'Attributes that are absent take their defaults, except that `status` and `ordered` stay. Set ' +
+          '`status` to `enabled` to resume deliveries to a disabled webhook.',
         permission: 'webhook:update',
         tagged: true,
         params: byId,
@@ -246,7 +246,7 @@ export const webhooks: Resource<WebhookWriting & WebhookListing> = {
         id: 'rotateWebhookSecret',
         method: 'POST',
         path: '/webhooks/:id/secret/rotate',
-        summary: 'Give a webhook another secret; the one before signs for another 24 hours',
+        summary: 'Rotate the secret of a webhook; the previous one also signs for 24 hours',
         description: 'For 24 hours there are two signatures, so that receivers can change over.',
         permission: 'webhook:update',
         params: byId,
@@ -260,8 +260,7 @@ export const webhooks: Resource<WebhookWriting & WebhookListing> = {
         method: 'POST',
         path: '/webhooks/:id/test',
         summary: 'Send a test event to a webhook',
-        description:
-          'The event has the type `webhook.test`. What became of it is in the deliveries.',
+        description: 'The event has the type `webhook.test`. Its result is in the deliveries.',
         permission: 'webhook:update',
         params: byId,
         reply: { status: 202, body: delivery },
@@ -329,7 +328,7 @@ export const webhooks: Resource<WebhookWriting & WebhookListing> = {
         id: 'deleteWebhook',
         method: 'DELETE',
         path: '/webhooks/:id',
-        summary: 'Delete a webhook and what was to be delivered to it',
+        summary: 'Delete a webhook and its pending deliveries',
         permission: 'webhook:delete',
         tagged: true,
         params: byId,

@@ -2811,7 +2811,7 @@ export interface ListPermissionsQuery {
   application_type?: 'public' | 'private' | 'management' | undefined;
 }
 
-/** What selects and orders: List the sessions that are alive, newest first. */
+/** What selects and orders: List active sessions, newest first. */
 export interface ListSessionsQuery {
   /** The number of the page, from 1. */
   page?: number | undefined;
@@ -2884,7 +2884,7 @@ export interface ListReactorLogsQuery {
   start?: string | undefined;
 }
 
-/** What selects and orders: Read the code that a reactor had before, newest first. */
+/** What selects and orders: Read earlier versions of the code of a reactor, newest first. */
 export interface ListReactorVersionsQuery {
   /** How many items a page has at most: 20 unless given, and at most 100. */
   size?: number | undefined;
@@ -3052,7 +3052,7 @@ export interface Operations {
     body: unknown;
     reply: unknown;
   };
-  /** Replace references to tokens in any JSON by their data. */
+  /** Replace references to tokens in any JSON with their data. */
   detokenize: {
     params: undefined;
     query: undefined;
@@ -3206,7 +3206,7 @@ export interface Operations {
     body: undefined;
     reply: Session;
   };
-  /** List the sessions that are alive, newest first. */
+  /** List active sessions, newest first. */
   listSessions: {
     params: undefined;
     query: ListSessionsQuery;
@@ -3283,7 +3283,7 @@ export interface Operations {
     body: undefined;
     reply: undefined;
   };
-  /** List with what a person signs in, such as passkeys. */
+  /** List the sign-in methods of a person, such as passkeys. */
   listSignInMethods: {
     params: { id: string };
     query: undefined;
@@ -3430,7 +3430,7 @@ export interface Operations {
     body: ReactRequest;
     reply: ReactResponse;
   };
-  /** Call a reactor, whose result is read later. */
+  /** Call a reactor, and read its result later. */
   reactAsync: {
     params: { id: string };
     query: undefined;
@@ -3451,14 +3451,14 @@ export interface Operations {
     body: undefined;
     reply: ReactorLogList;
   };
-  /** Read the code that a reactor had before, newest first. */
+  /** Read earlier versions of the code of a reactor, newest first. */
   listReactorVersions: {
     params: { id: string };
     query: ListReactorVersionsQuery;
     body: undefined;
     reply: ReactorVersionList;
   };
-  /** Create a key by which clients encrypt; its public half is shown this once. */
+  /** Create a key for encryption by clients; its public half is shown only once. */
   createEncryptionKey: {
     params: undefined;
     query: undefined;
@@ -3479,7 +3479,7 @@ export interface Operations {
     body: undefined;
     reply: EncryptionKey;
   };
-  /** Delete an encryption key; what was encrypted for it cannot be read any more. */
+  /** Delete an encryption key, so that data encrypted for it can no longer be read. */
   deleteEncryptionKey: {
     params: { id: string };
     query: undefined;
@@ -3493,7 +3493,7 @@ export interface Operations {
     body: undefined;
     reply: string[];
   };
-  /** Create a webhook; its secret is shown this once. */
+  /** Create a webhook; its secret is shown only once. */
   createWebhook: {
     params: undefined;
     query: undefined;
@@ -3521,14 +3521,14 @@ export interface Operations {
     body: WebhookUpdate;
     reply: Webhook;
   };
-  /** Delete a webhook and what was to be delivered to it. */
+  /** Delete a webhook and its pending deliveries. */
   deleteWebhook: {
     params: { id: string };
     query: undefined;
     body: undefined;
     reply: undefined;
   };
-  /** Give a webhook another secret; the one before signs for another 24 hours. */
+  /** Rotate the secret of a webhook; the previous one also signs for 24 hours. */
   rotateWebhookSecret: {
     params: { id: string };
     query: undefined;
@@ -3598,7 +3598,7 @@ export interface Operations {
     body: undefined;
     reply: TenantKeys;
   };
-  /** Replace a key, and seal again what is under the one before. */
+  /** Rotate a key, and re-encrypt what is under the previous version. */
   rotateTenantKey: {
     params: undefined;
     query: undefined;

@@ -1086,7 +1086,7 @@ class SyncSessions(SyncResource):
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> SyncList[models.LiveSession]:
-        """List the sessions that are alive, newest first.
+        """List active sessions, newest first.
 
             page: The number of the page, from 1.
             size: How many items a page has at most: 20 unless given, and at most 100.
@@ -1170,7 +1170,7 @@ class AsyncSessions(AsyncResource):
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> AsyncList[models.LiveSession]:
-        """List the sessions that are alive, newest first.
+        """List active sessions, newest first.
 
             page: The number of the page, from 1.
             size: How many items a page has at most: 20 unless given, and at most 100.
@@ -1350,7 +1350,7 @@ class SyncPeople(SyncResource):
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> builtins.list[models.SignInMethod]:
-        """List with what a person signs in, such as passkeys."""
+        """List the sign-in methods of a person, such as passkeys."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         reply = self._transport.call("listSignInMethods", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
@@ -1518,7 +1518,7 @@ class AsyncPeople(AsyncResource):
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> builtins.list[models.SignInMethod]:
-        """List with what a person signs in, such as passkeys."""
+        """List the sign-in methods of a person, such as passkeys."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         reply = await self._transport.call("listSignInMethods", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id)
@@ -2476,7 +2476,7 @@ class SyncReactors(SyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.AsyncReactResponse:
-        """Call a reactor, whose result is read later.
+        """Call a reactor, and read its result later.
 
             args: What the code gets as `args`, with expressions in its texts.
 """
@@ -2539,7 +2539,7 @@ class SyncReactors(SyncResource):
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> SyncList[models.ReactorVersion]:
-        """Read the code that a reactor had before, newest first.
+        """Read earlier versions of the code of a reactor, newest first.
 
             size: How many items a page has at most: 20 unless given, and at most 100.
             start: The cursor `pagination.next` of an earlier response to the same request.
@@ -2743,7 +2743,7 @@ class AsyncReactors(AsyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.AsyncReactResponse:
-        """Call a reactor, whose result is read later.
+        """Call a reactor, and read its result later.
 
             args: What the code gets as `args`, with expressions in its texts.
 """
@@ -2806,7 +2806,7 @@ class AsyncReactors(AsyncResource):
         retries: int | None = None,
         trace_id: str | None = None,
     ) -> AsyncList[models.ReactorVersion]:
-        """Read the code that a reactor had before, newest first.
+        """Read earlier versions of the code of a reactor, newest first.
 
             size: How many items a page has at most: 20 unless given, and at most 100.
             start: The cursor `pagination.next` of an earlier response to the same request.
@@ -2841,7 +2841,7 @@ class SyncWebhooks(SyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.WebhookWithSecret:
-        """Create a webhook; its secret is shown this once.
+        """Create a webhook; its secret is shown only once.
 
             name: For people, on one line.
             url: Where events are sent; https.
@@ -2909,7 +2909,7 @@ class SyncWebhooks(SyncResource):
         trace_id: str | None = None,
         if_match: str | Unset | None = UNSET,
     ) -> None:
-        """Delete a webhook and what was to be delivered to it."""
+        """Delete a webhook and its pending deliveries."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         self._transport.call("deleteWebhook", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
@@ -2944,7 +2944,7 @@ class SyncWebhooks(SyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.WebhookWithSecret:
-        """Give a webhook another secret; the one before signs for another 24 hours."""
+        """Rotate the secret of a webhook; the previous one also signs for 24 hours."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         reply = self._transport.call("rotateWebhookSecret", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
@@ -3080,7 +3080,7 @@ class AsyncWebhooks(AsyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.WebhookWithSecret:
-        """Create a webhook; its secret is shown this once.
+        """Create a webhook; its secret is shown only once.
 
             name: For people, on one line.
             url: Where events are sent; https.
@@ -3148,7 +3148,7 @@ class AsyncWebhooks(AsyncResource):
         trace_id: str | None = None,
         if_match: str | Unset | None = UNSET,
     ) -> None:
-        """Delete a webhook and what was to be delivered to it."""
+        """Delete a webhook and its pending deliveries."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         await self._transport.call("deleteWebhook", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
@@ -3183,7 +3183,7 @@ class AsyncWebhooks(AsyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.WebhookWithSecret:
-        """Give a webhook another secret; the one before signs for another 24 hours."""
+        """Rotate the secret of a webhook; the previous one also signs for 24 hours."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         reply = await self._transport.call("rotateWebhookSecret", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
@@ -3602,7 +3602,7 @@ class SyncEncryptionKeys(SyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.EncryptionKey:
-        """Create a key by which clients encrypt; its public half is shown this once.
+        """Create a key for encryption by clients; its public half is shown only once.
 
             expires_at: When the key ends.
             algorithm: How clients encrypt: `ECDH-ES` with X25519, which is the default, or `RSA-OAEP-256`; content with `A256GCM`.
@@ -3649,7 +3649,7 @@ class SyncEncryptionKeys(SyncResource):
         trace_id: str | None = None,
         if_match: str | Unset | None = UNSET,
     ) -> None:
-        """Delete an encryption key; what was encrypted for it cannot be read any more."""
+        """Delete an encryption key, so that data encrypted for it can no longer be read."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         self._transport.call("deleteEncryptionKey", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
@@ -3668,7 +3668,7 @@ class AsyncEncryptionKeys(AsyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.EncryptionKey:
-        """Create a key by which clients encrypt; its public half is shown this once.
+        """Create a key for encryption by clients; its public half is shown only once.
 
             expires_at: When the key ends.
             algorithm: How clients encrypt: `ECDH-ES` with X25519, which is the default, or `RSA-OAEP-256`; content with `A256GCM`.
@@ -3715,7 +3715,7 @@ class AsyncEncryptionKeys(AsyncResource):
         trace_id: str | None = None,
         if_match: str | Unset | None = UNSET,
     ) -> None:
-        """Delete an encryption key; what was encrypted for it cannot be read any more."""
+        """Delete an encryption key, so that data encrypted for it can no longer be read."""
         _params: dict[str, str] = {"id": id}
         _query: dict[str, Any] = {}
         await self._transport.call("deleteEncryptionKey", params=_params, query=_query, timeout=timeout, retries=retries, trace_id=trace_id, if_match=if_match)
@@ -3841,7 +3841,7 @@ class SyncTenant(SyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.KeyRotation:
-        """Replace a key, and seal again what is under the one before.
+        """Rotate a key, and re-encrypt what is under the previous version.
 
             purpose: Which key to replace: the one that seals data and stored responses, that of search terms, that of fingerprints, which change with it, the one that signs deliveries to webhooks, or the one that signs the log.
 """
@@ -4027,7 +4027,7 @@ class AsyncTenant(AsyncResource):
         trace_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.KeyRotation:
-        """Replace a key, and seal again what is under the one before.
+        """Rotate a key, and re-encrypt what is under the previous version.
 
             purpose: Which key to replace: the one that seals data and stored responses, that of search terms, that of fingerprints, which change with it, the one that signs deliveries to webhooks, or the one that signs the log.
 """
