@@ -68,8 +68,11 @@ export function createPace(stopping: AbortSignal, timer: Timer = systemTimer): P
   };
 }
 
-/** Rows in a commit beside requests, whose own commits wait for it: about a millisecond. */
-export const gentleBatch = 20;
+/** Rows in a commit beside requests, whose own commits wait for it. */
+export const gentleBatch = 8;
+
+/** A multiple of the time that a step beside requests took. The figures are in ADR 31. */
+export const gentleRestShare = 9;
 
 /** For so long after a commit of others they are expected to commit more. */
 const expectedMs = 2_000;
@@ -83,12 +86,13 @@ export interface GentlePaceOptions {
 
 /**
  * The pace of a job whose end nothing waits for. It rests for at least as long as it works. What is committed in a rest
- * was committed for others: beside them a step is small, and alone it is large, because a commit costs as much
- * processor time as some 20 rows.
+ * was committed for others: beside them a step is small and its rest long, and alone it is large, because a commit
+ * costs as much processor time as some 20 rows.
  */
 export function createGentlePace({ stopping, timer, commits }: GentlePaceOptions): Pace {
   let began = timer.now();
   let othersAt = Number.NEGATIVE_INFINITY;
+  let isBeside = false;
   let batch = gentleBatch;
   return {
     get batch() {
@@ -97,10 +101,12 @@ export function createGentlePace({ stopping, timer, commits }: GentlePaceOptions
     rest: async (rows) => {
       const tookMs = timer.now() - began;
       const before = commits();
-      await timer.pause(restMs({ rows, tookMs }, 1), stopping);
+      const share = isBeside ? gentleRestShare : 1;
+      await timer.pause(restMs({ rows, tookMs }, share), stopping);
       began = timer.now();
       if (commits() !== before) othersAt = began;
-      batch = began - othersAt < expectedMs ? gentleBatch : batchMax;
+      isBeside = began - othersAt < expectedMs;
+      batch = isBeside ? gentleBatch : batchMax;
     },
   };
 }

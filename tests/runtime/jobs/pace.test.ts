@@ -8,6 +8,7 @@ import {
   createGentlePace,
   createPace,
   gentleBatch,
+  gentleRestShare,
   restMs,
   restShareMin,
   rowsPerSecondMax,
@@ -70,7 +71,7 @@ test('at the full rate many steps keep it, and none is larger than it must be', 
   assert.equal(Math.round((rows / now) * 1000), rowsPerSecondMax);
 });
 
-test('a gentle pace rests as long as it works, and takes few rows as long as others commit', async () => {
+test('a gentle pace takes few rows and rests longer as long as others commit', async () => {
   let now = 0;
   let commits = 0;
   let isBusy = false;
@@ -94,7 +95,11 @@ test('a gentle pace rests as long as it works, and takes few rows as long as oth
   assert.equal(rests.at(-1), 50);
   isBusy = true;
   assert.equal(await step(50), gentleBatch);
+  assert.equal(await step(50), gentleBatch);
+  assert.equal(rests.at(-1), 50 * gentleRestShare);
   isBusy = false;
-  assert.equal(await step(900), gentleBatch, 'others may commit more');
-  assert.equal(await step(900), batchMax);
+  assert.equal(await step(150), gentleBatch, 'others may commit more');
+  assert.equal(await step(150), batchMax);
+  await step(50);
+  assert.equal(rests.at(-1), 50, 'alone it rests as long as it works');
 });
