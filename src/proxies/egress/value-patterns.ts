@@ -334,7 +334,7 @@ export function endOfMatch(search: ValueSearch, at: number): number | Promise<nu
 
 type OnMatch = (piece: string, end: number) => void;
 
-/** @returns the next place at which a value may begin: by its first two bytes, or because others had no turn so long. */
+/** @returns the next place at which a value may begin: by its first two bytes, or because others had no turn. */
 export function nextBegin(
   { patterns, text, meter }: ValueSearch,
   from: number,
