@@ -405,6 +405,11 @@ suite('Card fields', { skip }, () => {
       return fields.tokens.create({ type: 'token', data: { code } }).catch(failed);
     })()`);
     assert.equal(refusal.code, 'incomplete');
+  });
+
+  test('a request of a page that replaced its body is refused, and does not wait for ever', async (t) => {
+    const { page } = await open(t, withLoader(vault, recording(key)));
+    await page.evaluate('fields.ready');
     await page.evaluate('document.body.replaceChildren()');
     const lost = await page.evaluate(`fields.tokenize({}).catch(failed)`);
     assert.equal(lost.code, 'field_removed');

@@ -59,7 +59,7 @@ export function release(fields: ElementOwner): void {
   if (ofPage === fields) ofPage = undefined;
 }
 
-/** Resolves once the frames of these elements have come; rejects as the first does that has not. */
+/** Resolves once the frames of these elements are ready. Rejects when one of them fails to load. */
 export async function framesOf(elementIds: readonly string[]): Promise<void> {
   const asked = [...mounted].filter(({ elementId }) => elementIds.includes(elementId));
   await Promise.all(asked.map(({ frameReady }) => frameReady));

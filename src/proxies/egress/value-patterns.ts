@@ -140,9 +140,9 @@ function encodingsOf(value: string): readonly ValuePattern[] {
   const digits = value.replaceAll(/[ .-]/g, '');
   const isNumber = /^\d{9,}$/.test(digits);
   const isLatin = /^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(value);
-  const written = (text: string, read: (one: string) => Character, gaps = noGap) => ({
+  const written = (text: string, characterFor: (one: string) => Character, gaps = noGap) => ({
     piece: value,
-    characters: charactersOf(text, read),
+    characters: charactersOf(text, characterFor),
     gaps,
   });
   return [
@@ -154,10 +154,10 @@ function encodingsOf(value: string): readonly ValuePattern[] {
   ];
 }
 
-function charactersOf(text: string, read: (one: string) => Character): Character[] {
+function charactersOf(text: string, characterFor: (one: string) => Character): Character[] {
   const characters: Character[] = [];
   for (const one of text) {
-    const character = read(one);
+    const character = characterFor(one);
     const before = characters.at(-1);
     const [point = 0] = character.points;
     if (escapes.includes(point) && before?.points[0] === point) {
@@ -172,8 +172,8 @@ function characterOf(points: readonly number[], times = 1): Character {
   return { points: ascending, times, name: `${times} ${ascending}` };
 }
 
-/** Those of ASCII are made once: there are few. */
-function reading(pointsOf: (one: string) => readonly number[]): (one: string) => Character {
+/** Characters of ASCII are made once, because they are few. */
+function characterMaker(pointsOf: (one: string) => readonly number[]): (one: string) => Character {
   const made = new Map<string, Character>();
   return (one) => {
     const before = made.get(one);
@@ -189,7 +189,7 @@ function pointOf(character: string): number {
 }
 
 /** Destinations change the case of e-mail addresses and of keys. */
-const plainCharacter = reading((one) => {
+const plainCharacter = characterMaker((one) => {
   if (one === ' ') return [32, 43];
   const cases = [one, one.toLowerCase(), one.toUpperCase()].filter(
     (other) => Array.from(other).length === 1,
@@ -200,14 +200,14 @@ const plainCharacter = reading((one) => {
 /** A byte that is no character of UTF-8, as headers have them. */
 const byteBase = 0x11_00_00;
 
-const latinCharacter = reading((one) => {
+const latinCharacter = characterMaker((one) => {
   const point = pointOf(one);
   return [point < 0x80 ? point : byteBase + point];
 });
 
-const hexCharacter = reading((one) => [...new Set([one, one.toUpperCase()].map(pointOf))]);
+const hexCharacter = characterMaker((one) => [...new Set([one, one.toUpperCase()].map(pointOf))]);
 
-const base64Character = reading((one) => {
+const base64Character = characterMaker((one) => {
   if (one === '+') return [43, 45];
   return one === '/' ? [47, 95] : [pointOf(one)];
 });
@@ -334,7 +334,9 @@ export function endOfMatch(search: ValueSearch, at: number): number | Promise<nu
 
 type OnMatch = (piece: string, end: number) => void;
 
-/** @returns the next place at which a value may begin: by its first two bytes, or because others had no turn. */
+/**
+ * @returns the next place at which the first two bytes of a value are, or an earlier one where others have their turn.
+ */
 export function nextBegin(
   { patterns, text, meter }: ValueSearch,
   from: number,

@@ -92,8 +92,8 @@ export interface GentlePaceOptions {
 export function createGentlePace({ stopping, timer, commits }: GentlePaceOptions): Pace {
   let began = timer.now();
   let othersAt = Number.NEGATIVE_INFINITY;
-  let isBeside = false;
   let batch = gentleBatch;
+  const isBeside = () => began - othersAt < expectedMs;
   return {
     get batch() {
       return batch;
@@ -101,12 +101,11 @@ export function createGentlePace({ stopping, timer, commits }: GentlePaceOptions
     rest: async (rows) => {
       const tookMs = timer.now() - began;
       const before = commits();
-      const share = isBeside ? gentleRestShare : 1;
+      const share = isBeside() ? gentleRestShare : 1;
       await timer.pause(restMs({ rows, tookMs }, share), stopping);
       began = timer.now();
       if (commits() !== before) othersAt = began;
-      isBeside = began - othersAt < expectedMs;
-      batch = isBeside ? gentleBatch : batchMax;
+      batch = isBeside() ? gentleBatch : batchMax;
     },
   };
 }
