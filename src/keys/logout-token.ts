@@ -60,5 +60,5 @@ export async function verifyLogoutToken(
     );
   }
   if (iat === undefined) throw new TypeError('it says no time');
-  return { issuer, subject: sub, at: parseInstant(iat * second) };
+  return { issuer, subject: sub, at: parseInstant(Math.floor(iat * second)) };
 }

@@ -183,8 +183,7 @@ export function createIdentityProvider(
         if (claims === undefined) throw new TypeError('no ID token');
         const { iss, sub, auth_time: at } = claims;
         if (sub === '' || sub.length > subjectLengthMax) throw new TypeError('no subject');
-        const authenticatedAt =
-          at === undefined ? undefined : parseInstant(Math.min(at * second, clock.now()));
+        const authenticatedAt = timeOfProof(at, clock.now());
         return { issuer: iss, subject: sub, claims: claims as JsonObject, authenticatedAt };
       });
     },
@@ -315,6 +314,12 @@ async function reaching<T>(read: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw unreachable(error);
   }
+}
+
+/** `undefined` for a time that has not come yet as well, such as one in milliseconds: it says nothing. */
+function timeOfProof(seconds: number | undefined, now: Instant): Instant | undefined {
+  if (seconds === undefined || seconds > now / second + toleranceSeconds) return undefined;
+  return parseInstant(Math.min(Math.floor(seconds * second), now));
 }
 
 /** Whatever is wrong, the response to an attacker is the same. */
