@@ -94,6 +94,9 @@ export interface VaultSession {
 /** A token is renewed after this part of its time. */
 const renewedAfter = 2 / 3;
 
+/** A lease shorter than any that the service gives would have it renewed without a pause. */
+const renewedAfterMsMin = 500;
+
 /** `setTimeout` takes no longer time. */
 const timerMsMax = 2 ** 31 - 1;
 
@@ -151,7 +154,8 @@ export function createVaultSession(server: VaultServer, read: ReadRootKeyVariabl
 }
 
 function delayOf(seconds: number): number {
-  return Math.min(timerMsMax, seconds * renewedAfter * 1000);
+  const ms = seconds * renewedAfter * 1000;
+  return Math.min(timerMsMax, Math.max(renewedAfterMsMin, ms));
 }
 
 interface VaultRequest {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer as createPlainServer } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -181,6 +182,47 @@ describe('a root key in the Transit engine', { skip: withoutOpenBao }, () => {
     await assert.rejects(root.unwrap(wrapped, context), unavailable(/timeout/));
     bao.resume();
     assert.ok((await root.unwrap(wrapped, context)).equals(key));
+  });
+});
+
+describe('a service that lies', () => {
+  it('is not asked without a pause for another lease, however short it says that one is', async (t) => {
+    const directory = temporaryDirectory(t);
+    const file = join(directory, 'secret-id');
+    writeFileSync(file, 'secret');
+    for (const lease_duration of [0.0001, -5]) {
+      const renewed = Promise.withResolvers<void>();
+      let renewals = 0;
+      const auth = { client_token: 'token', lease_duration, renewable: true };
+      const server = createPlainServer(async ({ url = '' }, response) => {
+        if (url.endsWith('/renew-self')) {
+          renewals += 1;
+          renewed.resolve();
+        }
+        response.end(JSON.stringify({ auth, data: { ciphertext: 'vault:v1:AAAA' } }));
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      t.after(() => {
+        server.closeAllConnections();
+        server.close();
+      });
+      const { port } = server.address() as AddressInfo;
+      t.mock.timers.enable({ apis: ['setTimeout'] });
+      const root = await open(t, {
+        VAULT_ADDRESS: `http://127.0.0.1:${port}`,
+        VAULT_ROLE_ID: 'role',
+        VAULT_SECRET_ID_FILE: file,
+      });
+      await root.current();
+      t.mock.timers.tick(499);
+      await root.current();
+      assert.equal(renewals, 0, `${lease_duration}`);
+      t.mock.timers.tick(1);
+      await renewed.promise;
+      root.close();
+      t.mock.timers.reset();
+    }
   });
 });
 
