@@ -18,6 +18,7 @@ import {
   type PlaceholdersRead,
   readPlaceholders,
   textsOf,
+  textsWithNumbers,
 } from '../../proxies/egress/placeholder-texts.ts';
 import { scrubResponse } from '../../proxies/egress/scrub-response.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
@@ -203,7 +204,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
   async function approve(call: ProxyCall): Promise<GivenApproval | undefined> {
     let found: PlaceholdersRead['found'];
     try {
-      found = read(call, () => undefined)?.found ?? [];
+      found = (await read(call, () => undefined))?.found ?? [];
     } catch (error) {
       if (error instanceof VaultError) return undefined;
       throw error;
@@ -218,15 +219,16 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     return approval.finally(() => waiting.delete(approval));
   }
 
-  function read({ caller, ...call }: ProxyCall, onValue: (value: string) => void) {
+  async function read({ caller, ...call }: ProxyCall, onValue: (value: string) => void) {
     const { egress: policy } = call.proxy;
     assert(policy, 'a policy is in the place of the proxy');
-    const find = findingPlaceholders({
+    const holder = {
       keyring: caller.tenant.keyring,
       application: caller.application,
       policies: caller.egress ?? [],
-      now: clock.now(),
-    });
+      now: () => clock.now(),
+    };
+    const find = await findingPlaceholders(holder, textsWithNumbers({ ...call, caller }));
     return readPlaceholders({ ...call, caller }, { policy, find, onValue });
   }
 
@@ -235,7 +237,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     const { caller, proxy, approval } = call;
     const { egress: policy } = proxy;
     assert(policy, 'a policy is in the place of the proxy');
-    const texts = read(call, (value) => values.add(value));
+    const texts = await read(call, (value) => values.add(value));
     if (policy.approval && !(approval && covers(approval, policy))) throw unapproved();
     if (texts) await spend({ caller, policy, what: 'values', times: texts.references.length });
     return texts;

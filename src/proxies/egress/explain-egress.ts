@@ -77,12 +77,13 @@ export function explainEgress(
     const decided = decideRequest(policies, { url, method: question.method });
     const destinations = tenant.settings.proxy_destinations;
     const isKept = !allowsDestination(destinations, url.hostname) && decided.policy !== undefined;
-    const find = findingPlaceholders({
+    const holder = {
       keyring: tenant.keyring,
       application: row.application_id,
       policies,
-      now,
-    });
+      now: () => clock.now(),
+    };
+    const find = await findingPlaceholders(holder, [question.placeholder ?? '']);
     const id = tokenOf(question, find);
     const token =
       id === undefined ? undefined : await liveToken(store, { tenant: tenant.id, id, now });

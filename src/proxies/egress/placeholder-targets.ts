@@ -1,8 +1,10 @@
 /** What the placeholders in a request stand for, as far as its application and its policies know them. */
 import { luhnValid } from '../../base/checks.ts';
 import type { Instant } from '../../base/clock.ts';
-import type { ApplicationId } from '../../base/ids.ts';
+import type { ApplicationId, TokenId } from '../../base/ids.ts';
+import { createKeyedMutex } from '../../base/keyed-mutex.ts';
 import { LruCache } from '../../base/lru-cache.ts';
+import { createPause } from '../../base/pauses.ts';
 import { sha256 } from '../../keys/digest.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import {
@@ -20,7 +22,8 @@ export interface PlaceholderHolder {
   readonly application: ApplicationId;
   /** All of the application: tokens that they name by id can have a placeholder of digits. */
   readonly policies: readonly EgressPolicy[];
-  readonly now: Instant;
+  /** Asked for each placeholder: numbers may have taken a while. */
+  readonly now: () => Instant;
 }
 
 /** `undefined` for one that is unknown, of another application or tenant, or has ended. */
@@ -54,31 +57,55 @@ type NumberTargets = ReadonlyMap<string, PlaceholderTarget>;
 const numbersKeptMax = 1_500;
 /** By all that they are made of. Those of the longest policies take a quarter of a second. */
 const numbersKept = new LruCache<NumberTargets>(numbersKeptMax);
+/** Of each tenant one after the other: made at the same time, they would take hundreds of megabytes. */
+const makingInTurn = createKeyedMutex();
 
-function numbersOf({ keyring, application, policies }: PlaceholderHolder): NumberTargets {
+async function numbersOf(holder: PlaceholderHolder): Promise<NumberTargets> {
+  const { keyring, application, policies } = holder;
   const named = new Set(policies.flatMap(({ tokens = [] }) => tokens));
   const madeOf = sha256(JSON.stringify([keyring.id, application, ...named])).toString('base64url');
-  const known = numbersKept.get(madeOf);
-  if (known) return known;
-  const targets = [...named].flatMap((tokenId) =>
-    properties.map((property): PlaceholderTarget => ({ tokenId, property })),
-  );
-  const made = new Map(targets.map((one) => [placeholderNumber(keyring, application, one), one]));
-  numbersKept.set(madeOf, made);
+  const make = async () => {
+    // A request before may have made them.
+    const made = numbersKept.get(madeOf) ?? (await makeNumbers(holder, named));
+    numbersKept.set(madeOf, made);
+    return made;
+  };
+  return numbersKept.get(madeOf) ?? makingInTurn(keyring.id, make);
+}
+
+/** In steps, between which others have their turn. */
+async function makeNumbers(
+  { keyring, application }: PlaceholderHolder,
+  named: ReadonlySet<TokenId>,
+): Promise<NumberTargets> {
+  const made = new Map<string, PlaceholderTarget>();
+  const pause = createPause();
+  for (const tokenId of named) {
+    await pause();
+    for (const property of properties) {
+      const target = { tokenId, property };
+      made.set(placeholderNumber(keyring, application, target), target);
+    }
+  }
   return made;
 }
 
-export function findingPlaceholders(holder: PlaceholderHolder): FindPlaceholder {
+/** Those of digits, with a right check digit. */
+function hasNumbers(text: string): boolean {
+  return placeholdersIn(text).some((one) => isPlaceholderNumber(one.text) && luhnValid(one.text));
+}
+
+/** @param texts all those in which placeholders may be: no number that is in none of them is found. */
+export async function findingPlaceholders(
+  holder: PlaceholderHolder,
+  texts: readonly string[],
+): Promise<FindPlaceholder> {
   const { keyring, application, now } = holder;
-  let numbers: NumberTargets | undefined;
+  const numbers = texts.some(hasNumbers) ? await numbersOf(holder) : undefined;
   return (placeholder) => {
-    if (isPlaceholderNumber(placeholder)) {
-      if (!luhnValid(placeholder)) return undefined;
-      numbers ??= numbersOf(holder);
-      return numbers.get(placeholder);
-    }
+    if (isPlaceholderNumber(placeholder)) return numbers?.get(placeholder);
     const opened = openPlaceholder(keyring, application, placeholder);
-    if (opened?.expiresAt !== undefined && opened.expiresAt <= now) return undefined;
+    if (opened?.expiresAt !== undefined && opened.expiresAt <= now()) return undefined;
     return opened;
   };
 }

@@ -92,6 +92,18 @@ export function textsOf({ path, query = '', headers, body }: ProxyCall): string 
   return [path, query, ...headers, Buffer.from(bytes).toString('latin1')].join('\n');
 }
 
+/** All in which {@link readPlaceholders} finds placeholders. A body without their digits is not read as text. */
+export function textsWithNumbers({ headers, body }: ProxyCall): readonly string[] {
+  const { content } = body;
+  const texts = headers.flatMap((value, at) => (at % 2 === 0 ? [] : [value, basicIn(value).text]));
+  if (
+    !(content instanceof Uint8Array) ||
+    !Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes('9999')
+  )
+    return texts;
+  return [...texts, Buffer.from(content).toString('utf8')];
+}
+
 const placeholdersMax = 100;
 /** So that looking for them in the response costs little. */
 const valuesBytesMax = 16_384;
@@ -177,13 +189,16 @@ function basicWith(
     'put'
   >,
 ): PlaceholderText[] {
-  const [, scheme = '', encoded = ''] = /^(basic +)([A-Za-z0-9+/=]+)$/i.exec(value) ?? [];
-  if (encoded === '') return [];
-  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const { scheme, text } = basicIn(value);
   const placed = placedIn(text, reading, { place, offset: 0, encode: forHeader });
   if (placed.length === 0) return [];
   const encodeAll = (written: string) => scheme + Buffer.from(written).toString('base64');
   return [{ text, placed, put: (writable, written) => put(writable, encodeAll(written)) }];
+}
+
+function basicIn(value: string): { readonly scheme: string; readonly text: string } {
+  const [, scheme = '', encoded = ''] = /^(basic +)([A-Za-z0-9+/=]+)$/i.exec(value) ?? [];
+  return { scheme, text: Buffer.from(encoded, 'base64').toString('utf8') };
 }
 
 function forHeader(value: string): string {
