@@ -9,6 +9,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { AdmittedEntrant } from '../../src/base/admission.ts';
 import {
   basic,
   connectTo as openConnection,
@@ -618,6 +619,28 @@ suite('the forward proxy', () => {
     });
     vault.clock.advance(1_000);
     await once(again.socket.resume(), 'close');
+  });
+
+  test('what is passed on, in a tunnel and of a response, waits for its turns', async (t) => {
+    const bytes = 2_097_152;
+    destination.behave(async ({ response, received: all }) => {
+      await all;
+      response.writeHead(200, {}).end(Buffer.alloc(bytes));
+    });
+    const tunnel = { host: 'localhost', port: destination.port, tunnel: true };
+    for (const [given, ca] of [
+      [tunnel, destination.authority.cert],
+      [policy, undefined],
+    ] as const) {
+      const program = await newProgram(given);
+      const { socket } = await connectTo(authority, program.key);
+      const secured = await secure(socket, ca ?? program.ca);
+      const turns = t.mock.method(AdmittedEntrant.prototype, 'next').mock;
+      const { text } = await sendOn(secured, { headers: json, body: '{}' });
+      assert.equal(text.length, bytes);
+      assert.ok(turns.callCount() >= 10, `${turns.callCount()} turns`);
+      t.mock.restoreAll();
+    }
   });
 
   test('a tunnel needs the permission to send requests, and ends with it', async () => {

@@ -41,6 +41,7 @@ import type { OpenForTool } from '../mcp/tool-request.ts';
 import { observingRequests } from '../observe-requests.ts';
 import { createCors } from '../protocol/cors.ts';
 import { createServiceHeaders } from '../protocol/headers.ts';
+import { paced } from '../protocol/paced.ts';
 import { problemMediaType, problemOf, vaultErrorOf } from '../protocol/problem.ts';
 import type { RequestContext } from '../protocol/request-context.ts';
 import type { RequestShare } from '../protocol/request-share.ts';
@@ -314,7 +315,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     const { caller, policy } = await parties();
     assert(key !== undefined, 'no caller is authenticated without a key');
     if (policy.tunnel) {
-      await passOnUnopened({ caller, target, socket, head, parties });
+      await passOnUnopened({ caller, target, socket, head, parties, share });
       return;
     }
     const secureContext = await leafContext(caller.tenant, certifiedName(policy, target));
@@ -371,11 +372,15 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     readonly socket: Duplex;
     readonly head: Buffer;
     readonly parties: () => Promise<{ readonly policy: EgressPolicy }>;
+    readonly share: RequestShare;
   }
 
-  /** The entry comes first, as before each call. The connection ends with the key and with the policy. */
+  /**
+   * The entry comes first, as before each call. The connection ends with the key and with the policy. Resolves when it
+   * has ended: until then its share pays for what it passes on.
+   */
   async function passOnUnopened(unopened: UnopenedConnection): Promise<void> {
-    const { caller, target, socket, head, parties } = unopened;
+    const { caller, target, socket, head, parties, share } = unopened;
     const { host, port } = target;
     const fact = { entity: 'proxy', id: egressId, operation: 'invoke' } as const;
     const entry = detailed(
@@ -405,7 +410,9 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
         (error: unknown) => isEnded(error) && end(),
       );
     }, standsMs).unref();
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
     const end = () => {
+      resolve();
       clearInterval(watch);
       sockets.delete(other);
       other.destroy();
@@ -416,7 +423,10 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     socket.on('error', end).once('close', end);
     socket.write(established);
     if (head.length > 0) other.write(head);
-    socket.pipe(other).pipe(socket);
+    const ways = [paced(share), paced(share)] as const;
+    for (const way of ways) way.on('error', end);
+    socket.pipe(ways[0]).pipe(other).pipe(ways[1]).pipe(socket);
+    await ended;
   }
 
   transport.divert((context) => () => handle(context));

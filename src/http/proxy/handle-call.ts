@@ -1,5 +1,5 @@
 /** The order in which every call of a proxy is handled. */
-import { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import type { CallerOfProxy } from '../../access/proxy-caller.ts';
 import { second } from '../../base/clock.ts';
 import { VaultError } from '../../base/errors.ts';
@@ -16,6 +16,7 @@ import type { Store } from '../../store/store.ts';
 import type { RequestAdmission } from '../limits/admission.ts';
 import type { RouteLimits, RouteName } from '../limits/rate-limit.ts';
 import type { ServiceHeaders } from '../protocol/headers.ts';
+import { paced } from '../protocol/paced.ts';
 import { originOf, type RequestContext } from '../protocol/request-context.ts';
 import type { Streaming } from '../protocol/streaming.ts';
 import { type CallBodyOptions, readCallBody } from './call-body.ts';
@@ -159,7 +160,7 @@ export function createHandleCall(
         gone.abort();
         throw error;
       });
-    passOn(context, response, handled.isOnOwnHost);
+    passOn(context, pacedResponse(response, context), handled.isOnOwnHost);
   }
 
   /** Where it is not allowed, which is logged. */
@@ -212,6 +213,15 @@ export function createCalling(options: CallingOptions): HandlerOfCall {
     if (host === undefined) return below();
     return byHost(host, context).then((handler) => handler ?? below());
   };
+}
+
+/** A response without an end would otherwise hold up the requests of others. */
+function pacedResponse(response: ProxyResponse, { share }: RequestContext): ProxyResponse {
+  if (share === undefined) return response;
+  const body = paced(share);
+  // What fails destroys both.
+  pipeline(response.body, body, () => undefined);
+  return { ...response, body };
 }
 
 function requireCallMethod(method: string): void {
