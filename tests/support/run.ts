@@ -60,6 +60,7 @@ const onTwoThreads = [
   'tests/http/idempotency.test.ts',
   'tests/http/rate-limit.test.ts',
   'tests/http/slow-clients.test.ts',
+  'tests/laws/altered-rotations.test.ts',
   'tests/laws/isolation.test.ts',
   'tests/laws/nonces.test.ts',
   'tests/laws/revocation.test.ts',

@@ -251,6 +251,13 @@ export function rotateTenantKeys(tools: KeyRotationTools): Job {
     }
   }
 
+  /** For {@link compare}: on this thread nobody else may ask for the keyring that a step has written. */
+  async function noteKeyring({ tenant_id }: Rotation): Promise<void> {
+    const { tenants } = tools;
+    const tenant = await tenants.find(tenant_id);
+    if (tenant) await tenants.keyringOf(await tenantRowOf(tenants, tenant));
+  }
+
   /**
    * Rotations that the keyrings say are under way go on, whatever their rows say.
    * @returns whether any row was written.
@@ -298,6 +305,7 @@ export function rotateTenantKeys(tools: KeyRotationTools): Job {
         if (await failures.attempt(() => step(rotation, open, stopping))) {
           hasProceeded = true;
           steps += 1;
+          await failures.attempt(() => noteKeyring(rotation));
         }
       }
       if (!hasProceeded && (await compare(rotations, failures))) hasProceeded = true;
