@@ -27,34 +27,40 @@ export interface Reported {
   readonly quietMs?: number;
 }
 
-interface TalliedName {
+interface TalliedName<U> {
+  latest: Counted<U>;
   unreported: number;
   left: number;
   quietUntil: number;
+  isReporting: boolean;
 }
 
 const namesMax = 50_000;
 
 export function createTally<U>({ clock, windowMs, report }: UseTallyTools<U>): UseTally<U> {
-  const known = new ExpiringMap<string, TalliedName>({
+  const known = new ExpiringMap<string, TalliedName<U>>({
     clock,
     ageMsMax: windowMs,
     entriesMax: namesMax,
   });
 
-  function knownAs(name: string): TalliedName {
+  function knownAs(name: string, latest: Counted<U>): TalliedName<U> {
     const found = known.get(name);
-    if (found) return found;
-    const made = { unreported: 0, left: Number.POSITIVE_INFINITY, quietUntil: 0 };
+    if (found) return Object.assign(found, { latest });
+    const left = Number.POSITIVE_INFINITY;
+    const made = { latest, unreported: 0, left, quietUntil: 0, isReporting: false };
     known.set(name, made);
     return made;
   }
 
-  async function send(name: string, one: TalliedName, use: U): Promise<void> {
+  const isDue = ({ unreported, latest, left, quietUntil }: TalliedName<U>) =>
+    unreported >= Math.min(latest.stepMax, left) && clock.now() >= quietUntil;
+
+  async function send(name: string, one: TalliedName<U>): Promise<void> {
     const times = one.unreported;
     one.unreported = 0;
     try {
-      const { left, quietMs = 0 } = await report(name, times, use);
+      const { left, quietMs = 0 } = await report(name, times, one.latest.use);
       one.left = left;
       one.quietUntil = clock.now() + quietMs;
     } catch (error) {
@@ -63,10 +69,21 @@ export function createTally<U>({ clock, windowMs, report }: UseTallyTools<U>): U
     }
   }
 
-  return (name, { times, stepMax, use }) => {
-    const one = knownAs(name);
+  /** What is counted while a report is under way can reach the threshold that only its result names. */
+  async function sendAll(name: string, one: TalliedName<U>): Promise<void> {
+    one.isReporting = true;
+    try {
+      do await send(name, one);
+      while (isDue(one));
+    } finally {
+      one.isReporting = false;
+    }
+  }
+
+  return (name, counted) => {
+    const one = knownAs(name, counted);
     if (clock.now() < one.quietUntil) return undefined;
-    one.unreported += times;
-    return one.unreported >= Math.min(stepMax, one.left) ? send(name, one, use) : undefined;
+    one.unreported += counted.times;
+    return !one.isReporting && isDue(one) ? sendAll(name, one) : undefined;
   };
 }
