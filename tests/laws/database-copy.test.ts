@@ -133,6 +133,19 @@ test('a URL that leads to no database is said by its option, whichever it is', a
   assert.deepEqual(existsSync(dataDir) ? readdirSync(dataDir) : [], []);
 });
 
+test('a database without a vault is said by its name, and nothing is written', async (t) => {
+  const { databaseUrl: empty = '' } = await emptyPlace(t, engineOf('postgres'));
+  const name = new URL(empty).pathname.slice(1);
+  const { dataDir } = await engineOf('sqlite').place(t);
+  for (const flags of [[], ['--live'], ['--tenant', 'acme'], ['--tenant', 'acme', '--live']]) {
+    const words = ['database', 'copy', ...flags, '--from', empty, '--to', dataDir];
+    const { code, stderr } = await runCommand(words, {});
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`There is no vault in the database ${name}\\.$`, 'm'));
+  }
+  assert.deepEqual(existsSync(dataDir) ? readdirSync(dataDir) : [], []);
+});
+
 test('a copy without sessions ends each of them, with its entry', async (t) => {
   const vault = await filledVault(t, 'sqlite');
   const served = await spawnVault(t, environmentOf(vault.place, vault.rootKey));

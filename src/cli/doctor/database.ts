@@ -1,10 +1,14 @@
 /** The database: reached, of this release, keeping what it acknowledges, and with the root key that opens it. */
 import { existsSync, statSync } from 'node:fs';
 import { minute, second } from '../../base/clock.ts';
-import { systemCodeOf } from '../../base/errors.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { type EngineFacts, inspectPostgres, inspectSqlite } from '../../store/open/inspect.ts';
-import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
+import {
+  EmptyDatabaseError,
+  NoDatabaseError,
+  openReadOnly,
+  type ReadOnlyStore,
+} from '../../store/open/read-only.ts';
 import { allTenants, anyProductionTenant } from '../../store/queries/tenants.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
 import { explain } from '../terminal/failure.ts';
@@ -15,9 +19,6 @@ import { checkNewRootKey, checkRootKey } from './root-key.ts';
 
 const pooled =
   'a pooler is in front of it: set statement_timeout and the planner there (docs/postgresql.md, Poolers)';
-
-/** PostgreSQL's code for a table that does not exist. */
-const undefinedTable = '42P01';
 
 export async function checkDatabase(config: Config): Promise<readonly Finding[]> {
   const { ok, warning, problem } = reporter('database');
@@ -154,8 +155,7 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
   try {
     store = await openReadOnly(config.databaseUrl ?? config.dataDir);
   } catch (error) {
-    const isEmpty = systemCodeOf(error) === undefinedTable;
-    if (isEmpty) {
+    if (error instanceof EmptyDatabaseError) {
       return [
         ok('the database is empty; the first start fills it'),
         ...(await checkNewRootKey(config)),

@@ -21,6 +21,9 @@ export class NoDatabaseError extends Error {
   override readonly name = 'NoDatabaseError';
 }
 
+/** There is a database of PostgreSQL, in which no vault has started yet. */
+export class EmptyDatabaseError extends NoDatabaseError {}
+
 /**
  * Opens the database without creating, migrating or altering anything. No root key is needed.
  * @param place `postgres://…`, the file of the embedded engine, or its data directory.
@@ -123,13 +126,26 @@ function openFile(file: string): DatabaseSync {
   }
 }
 
+const selectVault =
+  "select to_regclass('schema_version') is not null as has, current_database() as name";
+
 async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
   const servers = new Servers(url, { application_name: 'strongroom logs', types: parsers });
   const session = await servers.connectToRead({}).catch(async (error) => {
     await servers.close();
     throw explainTls(error);
   });
+  const close = async () => {
+    await session.close();
+    await servers.close();
+  };
   await session.query({ text: 'begin isolation level repeatable read read only' });
+  const { rows } = await session.query({ text: selectVault });
+  const [{ has, name } = {}] = rows as { has?: boolean; name?: string }[];
+  if (!has) {
+    await close();
+    throw new EmptyDatabaseError(`There is no vault in the database ${name}.`);
+  }
   // Pages follow the primary key. Without fresh statistics the planner would sort all that remains
   // for each page, which was measured at a thirtieth of the speed.
   await session.query({ text: 'set local enable_sort = off; set local enable_bitmapscan = off' });
@@ -138,9 +154,6 @@ async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
       const { sql, parameters } = query(postgresBuilder).compile();
       return readRows((await session.query({ text: sql, values: [...parameters] })).rows);
     },
-    close: async () => {
-      await session.close();
-      await servers.close();
-    },
+    close,
   };
 }
