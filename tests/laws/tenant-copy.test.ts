@@ -264,21 +264,37 @@ test('a move that cannot be made says why, changes nothing, and can be given up'
   writeFileSync(file, 'no variable');
   await refused(unnamed, /line 1 of --to-env/);
 
-  const made = await runCommand(['tenant', 'create', '--name', tenant.name], to.environment);
-  assert.equal(made.code, 0, made.stderr);
+  const list = () => request(`${from.url}/v2/tokens`, 'GET', { key: tenant.key });
+  for (const flags of [[], ['--live']]) {
+    const withKeyOfSource = moving(t, [from, { ...from, place: to.place }], ...selected, ...flags);
+    await refused(withKeyOfSource, /needs its own root key, which --to-env names: .*Provide that/);
+    assert.equal((await list()).status, 200, 'it has not moved');
+  }
+
+  const operate = async ({ environment }: Cell, ...words: readonly string[]) => {
+    const { code, stdout, stderr } = await runCommand(['tenant', ...words], environment);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  await operate(to, 'create', '--name', tenant.name);
+  await refused(moving(t, [from, to], ...selected), /Another tenant .* has the name tenant 0\./);
+  assert.equal((await list()).status, 200, 'nothing was copied');
+  await operate(to, 'delete', '--tenant', tenant.name, '--yes');
+
+  await operate(from, 'hosts', 'add', 'pay.example', ...selected);
+  await operate(to, 'create', '--name', 'other');
+  await operate(to, 'hosts', 'add', 'pay.example', '--tenant', 'other');
   await refused(
     moving(t, [from, to], ...selected),
     /Another tenant of the target may have the same name/,
   );
-  const held = await request(`${from.url}/v2/tokens`, 'GET', { key: tenant.key });
-  assert.equal(held.status, 503, 'without --live it is refused until the copy ends');
+  assert.equal((await list()).status, 503, 'without --live it is refused until the copy ends');
   const abandoned = await runCommand(
     moving(t, [from, to], ...selected, '--abandon'),
     from.environment,
   );
   assert.equal(JSON.parse(abandoned.stdout).abandoned, true, abandoned.stderr);
-  const again = await request(`${from.url}/v2/tokens`, 'GET', { key: tenant.key });
-  assert.equal(again.status, 200, 'a vault looks again within a second');
+  assert.equal((await list()).status, 200, 'a vault looks again within a second');
   for (const { environment } of [from, to]) {
     const verified = await runCommand(['logs', 'verify', '--state', '--json'], environment);
     assert.equal(verified.code, 0, verified.stdout + verified.stderr);

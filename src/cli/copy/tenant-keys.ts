@@ -9,18 +9,22 @@ import { integrityError } from '../../base/errors.ts';
 import type { TenantId } from '../../base/ids.ts';
 import { pooledRandom } from '../../base/random.ts';
 import type { Keyring } from '../../keys/keyring.ts';
-import type { SharedKeys } from '../../keys/root/root-key.ts';
+import { RootKeyError, type SharedKeys } from '../../keys/root/root-key.ts';
 import { openRootKeys } from '../../keys/root/sources.ts';
 import { detailed, systemEntry } from '../../rules/log-entries.ts';
 import { isProven, proven } from '../../rules/proven-row.ts';
 import type { Config } from '../../runtime/config/config.ts';
+import { lentKeys } from '../../runtime/lent-keys.ts';
 import { openVault, type Vault } from '../../runtime/open-vault.ts';
-import { openReadOnly } from '../../store/open/read-only.ts';
+import { NoDatabaseError, openReadOnly, type ReadOnlyStore } from '../../store/open/read-only.ts';
 import { awayForGood } from '../../store/outgoing-copy.ts';
-import { tenantWithId } from '../../store/queries/tenants.ts';
+import { tenantNamed, tenantWithId } from '../../store/queries/tenants.ts';
+import { rootVaultKeys } from '../../store/queries/vault-keys.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
+import { vaultKeyIn } from '../backup/manifest.ts';
+import { verifyRootKey } from '../backup/verify-backup.ts';
 
 export interface TenantKeyPlaces {
   readonly tenant: TenantId;
@@ -39,6 +43,51 @@ export async function rowIn(
   try {
     const [row] = await store.select(tenantWithId(tenant));
     return row && unverifiedColumns(row);
+  } finally {
+    await store.close();
+  }
+}
+
+/** @returns the ids of the tenants of that name; none where there is no vault. */
+export async function tenantsNamed(
+  { databaseUrl, dataDir }: Config,
+  name: string,
+): Promise<readonly TenantId[]> {
+  const store = await openVaultIn(databaseUrl ?? dataDir);
+  try {
+    const rows = (await store?.select(tenantNamed(name))) ?? [];
+    return rows.map(({ tenant_id }) => tenant_id);
+  } finally {
+    await store?.close();
+  }
+}
+
+/** Where there is none, the target of the copy says so. */
+async function openVaultIn(place: string): Promise<ReadOnlyStore | undefined> {
+  try {
+    return await openReadOnly(place);
+  } catch (error) {
+    if (error instanceof NoDatabaseError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Seals nothing. Once the tenant has left its old vault, no other key opens the new one.
+ * @throws RestoreError where the root key of the new vault is another one.
+ */
+export async function requireTargetKey({ databaseUrl, dataDir, rootKey }: Config): Promise<void> {
+  const store = await openVaultIn(databaseUrl ?? dataDir);
+  if (store === undefined) return;
+  try {
+    const { root_key } = vaultKeyIn(await store.select(rootVaultKeys));
+    await verifyRootKey(store, root_key, { rootKey, sharedKeys: lentKeys(dataDir) });
+  } catch (error) {
+    if (!(error instanceof RestoreError || error instanceof RootKeyError)) throw error;
+    throw new RestoreError(
+      `The new vault needs its own root key, which --to-env names: ${error.message}`,
+      { cause: error },
+    );
   } finally {
     await store.close();
   }

@@ -34,7 +34,14 @@ import { requireOne } from '../terminal/operator.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { type Copied, compareAsOfOneMoment, type Moved, move, walk } from './moving.ts';
 import { addressOf, type CopyPlaces } from './places.ts';
-import { requireIntactTenant, rowIn, sealForTarget, type TenantKeyPlaces } from './tenant-keys.ts';
+import {
+  requireIntactTenant,
+  requireTargetKey,
+  rowIn,
+  sealForTarget,
+  type TenantKeyPlaces,
+  tenantsNamed,
+} from './tenant-keys.ts';
 import { digestsNow, identityOf, requireSame } from './verify.ts';
 
 export interface TenantCopyOptions extends CopyPlaces {
@@ -61,14 +68,31 @@ export async function copyTenant(options: TenantCopyOptions): Promise<Copied> {
     const copying = { ...options, ...identity, tenant, scope: scopeOf(tenant), from };
     const earlier = await readOutgoing(from.database, tenant);
     if (earlier?.movedAt != null) {
+      await requireTargetKey(options.target);
       return await finishMoved(copying, { ...earlier, movedAt: earlier.movedAt });
     }
+    await requireTargetFor(copying);
     await requireIntactTenant(copying, { at: source, name: 'The tenant' });
     const isStopped = earlier !== undefined && earlier.stoppedAt !== null;
     return await (isLive && !isStopped ? copyServed : copyStopped)(copying, earlier);
   } finally {
     await from.release();
   }
+}
+
+/**
+ * What would otherwise be found when all rows are copied, or after the tenant has left its old vault.
+ * @throws RestoreError. Nothing has changed then.
+ */
+async function requireTargetFor({ source, target, tenant }: TenantCopying): Promise<void> {
+  await requireTargetKey(target);
+  const name = (await rowIn(source, tenant))?.name ?? '';
+  const named = await tenantsNamed(target, name);
+  if (named.every((id) => id === tenant)) return;
+  throw new RestoreError(
+    `Another tenant of the new vault has the name ${name}. If it is the one that the first start created, and nobody ` +
+      'uses it, remove it there with strongroom tenant delete. Nothing was changed.',
+  );
 }
 
 async function tenantIn({ databaseUrl, dataDir }: Config, asked: string): Promise<TenantId> {
