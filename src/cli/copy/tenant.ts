@@ -159,7 +159,8 @@ async function copyStopped(
 
 function takeTarget({ vaultId, tenant, target }: TenantCopying, id: string, begin: boolean) {
   const copy = JSON.stringify({ vault: vaultId, schema: schemaVersion, tenant, of: id });
-  return takeTenantTarget(addressOf(target), { tenant, copy, begin });
+  const { freeBytesMin } = target;
+  return takeTenantTarget(addressOf(target), { tenant, copy, begin, freeBytesMin });
 }
 
 async function beginTarget(copying: TenantCopying, id: string): Promise<CopyTarget> {

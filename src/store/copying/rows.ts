@@ -181,6 +181,7 @@ export async function walkRows(copying: RowCopying, onRows: (rows: number) => vo
       const next = isLast ? [] : pageOf(copying, { table, columns, after, limit });
       if (next instanceof Promise) next.catch(() => undefined);
       const reached = { after, rows: count, isDone: false };
+      target.requireRoom();
       await writing(target.database, async () => {
         await target.database.insert(table, columns, rows);
         await target.saveTable(table, reached);

@@ -24,6 +24,8 @@ export interface CopyTarget {
   readonly state: CopyState;
   /** Whether an earlier copy began here that is now continued. */
   readonly isResumed: boolean;
+  /** Before rows are written. @throws RestoreError where they would take the room that servers of the target leave. */
+  requireRoom(): void;
   /** In the transaction that writes the rows. */
   saveTable(table: Table, progress: TableProgress): Promise<void>;
   /** Creates the indexes that were left out. */
@@ -66,6 +68,14 @@ export async function createState(
 /** The same of one tenant. */
 export async function removeState(database: CopyDatabase, tenant: string): Promise<void> {
   await database.rows(`delete from ${incomingCopy} where tenant = ?1`, [tenant]);
+}
+
+/** No copy goes on here from now on: what is left has to be removed before another one begins. */
+export async function renameCopy(database: CopyDatabase, tenant: string): Promise<void> {
+  await database.rows(
+    `update ${incomingCopy} set value = 'being removed' where tenant = ?1 and name = 'copy'`,
+    [tenant],
+  );
 }
 
 /** @returns `undefined` where no copy began, or something else wrote what is there. */
@@ -117,6 +127,8 @@ export interface TargetParts
   extends Pick<CopyTarget, 'database' | 'serve' | 'release' | 'isResumed'> {
   readonly state: CopyState;
   readonly tenant?: string;
+  /** Where servers use the target while rows are copied. */
+  readonly requireRoom?: () => void;
 }
 
 /** The parts that are the same on both engines. */
@@ -126,12 +138,14 @@ export function createTarget({
   release,
   isResumed,
   tenant = wholeVault,
+  requireRoom = () => undefined,
   ...given
 }: TargetParts): CopyTarget {
   let { state } = given;
   return {
     database,
     isResumed,
+    requireRoom,
     get state() {
       return state;
     },

@@ -1,12 +1,16 @@
 /** A vault that gets one more tenant, while it serves its others. It serves the new one from the last step on. */
-import { existsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import type { TenantId } from '../../base/ids.ts';
 import { refusalOf, schemaVersion, selectState, stateOf } from '../migrations/migrate.ts';
 import { RestoreError } from '../restore-error.ts';
-import { databaseFile } from '../sqlite/database.ts';
+import { busyTimeoutMs, databaseFile } from '../sqlite/database.ts';
 import { lockFile } from '../sqlite/directory-lock.ts';
+import { freeBytesFloor } from '../sqlite/free-space.ts';
+import { createRoom } from '../sqlite/room.ts';
 import { incomingCopy } from '../unfinished-restore.ts';
 import { type CopyDatabase, writing } from './copy-database.ts';
+import { fullDisk } from './full-disk.ts';
 import { openPostgresCopy, takeLock } from './postgres-copy.ts';
 import { removeTenant, scopeOf, type TenantScope } from './rows.ts';
 import type { DatabaseAddress } from './source.ts';
@@ -17,11 +21,14 @@ import {
   createTarget,
   readState,
   removeState,
+  renameCopy,
   type TargetOptions,
 } from './target.ts';
 
 export interface TenantTargetOptions extends TargetOptions {
   readonly tenant: TenantId;
+  /** The bytes that servers of the target leave free; see `room.ts`. */
+  readonly freeBytesMin: number | undefined;
 }
 
 /**
@@ -32,9 +39,9 @@ export interface TenantTargetOptions extends TargetOptions {
  */
 export async function takeTenantTarget(
   address: DatabaseAddress,
-  { tenant, copy, begin }: TenantTargetOptions,
+  { tenant, copy, begin, freeBytesMin }: TenantTargetOptions,
 ): Promise<CopyTarget | undefined> {
-  const { database, release } = await openTarget(address);
+  const { database, release, ...room } = await openTarget(address, freeBytesMin);
   try {
     await requireVault(database);
     const known = await readState(database, tenant);
@@ -54,6 +61,7 @@ export async function takeTenantTarget(
       state,
       isResumed,
       tenant,
+      ...room,
       release,
       serve: () =>
         writing(
@@ -91,6 +99,8 @@ export async function abandonIncoming(
 }
 
 async function removeIncoming(database: CopyDatabase, scope: TenantScope): Promise<number> {
+  // If this is interrupted, what is left is no copy that could go on.
+  await writing(database, () => renameCopy(database, scope.tenant), { lasts: true });
   const removed = await removeTenant(database, scope);
   await writing(database, () => removeState(database, scope.tenant), { lasts: true });
   return removed;
@@ -101,15 +111,20 @@ const noVault =
   'There is no vault in the target, and a tenant moves into one. Start a server there once, and run the same command ' +
   'again. Nothing was changed.';
 
+/** What the rows that are written at a time take on the disk, where each of them changes a page of every index. */
+const pageBytesMax = 32 * 2 ** 20;
+
 interface OpenTarget {
   readonly database: CopyDatabase;
+  /** PostgreSQL does not say how much is free. */
+  readonly requireRoom?: () => void;
   release(): Promise<void>;
 }
 
 /** Any number that other software on the same database is unlikely to lock. */
 const incomingLock = 7_476_200_122;
 
-async function openTarget(address: DatabaseAddress): Promise<OpenTarget> {
+async function openTarget(address: DatabaseAddress, given?: number): Promise<OpenTarget> {
   if ('databaseUrl' in address) {
     const database = await openPostgresCopy(address.databaseUrl);
     const release = () => database.close();
@@ -126,9 +141,20 @@ async function openTarget(address: DatabaseAddress): Promise<OpenTarget> {
   const lock = lockFile(address.dataDir, `${incomingCopy}.lock`);
   if (lock === undefined) throw new RestoreError(anotherCopy);
   const database = openSqliteCopy(file);
+  const { bsize, blocks } = statfsSync(address.dataDir);
+  const freeBytesMin = freeBytesFloor({ sizeBytes: bsize * blocks }, given);
+  const looking = new DatabaseSync(file, { timeout: busyTimeoutMs });
+  const room = createRoom(looking, {
+    dataDir: address.dataDir,
+    freeBytesMin: freeBytesMin + pageBytesMax,
+  });
   return {
     database,
+    requireRoom: () => {
+      if (room.isShort()) throw fullDisk(file, 'nearly full');
+    },
     release: async () => {
+      looking.close();
       await database.close();
       lock.release();
     },
