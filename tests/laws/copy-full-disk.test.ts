@@ -71,6 +71,10 @@ for (const to of ['sqlite', 'postgres'] as const) {
     const refused = await runProcess(['serve'], environmentOf(place, rootKey));
     assert.notEqual(refused.code, 0);
     assert.match(refused.stdout + refused.stderr, /did not finish|No space left|is full/);
+    if (place.databaseUrl !== undefined) {
+      const doctor = await runCommand(['doctor'], environmentOf(place, rootKey));
+      assert.match(doctor.stdout, /did not finish.*\n +Until then, no server starts here\./);
+    }
 
     truncateSync(filler);
     const again = await runCommand(words, rootKey);

@@ -11,6 +11,7 @@ import {
 } from '../../store/open/read-only.ts';
 import { allTenants, anyProductionTenant } from '../../store/queries/tenants.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
+import { UnfinishedRestoreError } from '../../store/unfinished-restore.ts';
 import { explain } from '../terminal/failure.ts';
 import { checkBackup } from './backup.ts';
 import { type Finding, reporter } from './finding.ts';
@@ -149,6 +150,12 @@ function checkClock(databaseMs: number | undefined, { dataDir }: Config): readon
     : [ok(`it is ${new Date(now).toISOString()}`)];
 }
 
+function adviceOn(error: unknown): string {
+  if (error instanceof UnfinishedRestoreError) return 'Until then, no server starts here.';
+  if (error instanceof NoDatabaseError) return 'Start the vault of the release that wrote it.';
+  return 'Use the release that wrote it, or a later one.';
+}
+
 async function checkContent(config: Config): Promise<readonly Finding[]> {
   const { ok, problem } = reporter('schema');
   let store: ReadOnlyStore;
@@ -161,11 +168,7 @@ async function checkContent(config: Config): Promise<readonly Finding[]> {
         ...(await checkNewRootKey(config)),
       ];
     }
-    const advice =
-      error instanceof NoDatabaseError
-        ? 'Start the vault of the release that wrote it.'
-        : 'Use the release that wrote it, or a later one.';
-    return [problem(explain(error), advice)];
+    return [problem(explain(error), adviceOn(error))];
   }
   try {
     const tenants = await store.select(allTenants);
