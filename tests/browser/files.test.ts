@@ -7,7 +7,7 @@ import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, constants, gunzipSync } from 'node:zlib';
 import { buildBrowserFiles, writeBrowserFiles } from '../../scripts/browser-files.ts';
 import { builtFile } from '../../src/browser/built-file.ts';
 import { type BrowserFiles, createBrowserFiles } from '../../src/browser/files.ts';
@@ -69,6 +69,27 @@ test('a compressed form has the same contents, and a strong tag of its own', asy
     assert.equal(headers['vary'], 'accept-encoding');
     assert.notEqual(headers['etag'], plain.headers.get('etag'));
     assert.equal(decompressed[encoding](body).toString(), plain.text);
+  }
+});
+
+test('small bodies have the best compression, and large ones what is made in milliseconds', async () => {
+  const { all } = await open();
+  for (const { bytesMin, bytesMax, quality } of [
+    { bytesMin: 10_000, bytesMax: 99_999, quality: 11 },
+    // Of the description of the API, 10 and 11 take twenty times as long as 9.
+    { bytesMin: 100_000, bytesMax: Number.POSITIVE_INFINITY, quality: 9 },
+  ]) {
+    const body = all
+      .map((file) => file.body)
+      .find(({ bytes }) => bytes.length >= bytesMin && bytes.length <= bytesMax);
+    assert.ok(body);
+    const params = {
+      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+      [constants.BROTLI_PARAM_SIZE_HINT]: body.bytes.length,
+      [constants.BROTLI_PARAM_QUALITY]: quality,
+    };
+    const expected = brotliCompressSync(body.bytes, { params });
+    assert.equal((await body.encodedFor('br')).bytes.length, expected.length);
   }
 });
 
