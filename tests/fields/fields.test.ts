@@ -129,6 +129,29 @@ suite('Card fields', { skip }, () => {
     await page.waitForFunction("document.activeElement === byId('link')");
   });
 
+  test('a complete line moves the focus on, and a Tab out of habit skips nothing', async (t) => {
+    const html = `<strongroom-card id="card"></strongroom-card><input id="email">${recording(key)}`;
+    const { page } = await open(t, withLoader(vault, html));
+    await ready(page, 1);
+    const inputs = page.frameLocator('#card iframe').locator('input');
+    const values = () => Promise.all([0, 1, 2].map((at) => inputs.nth(at).inputValue()));
+    await inputs.nth(0).click();
+    await typeAtOnce(page, [...cardNumber, 'Tab', ...'1230', 'Tab', ...'98']);
+    await until(values, ['4242 4242 4242 4242', '12 / 30', '98']);
+    // The customer left the last line, which no program had entered.
+    await page.keyboard.press('Tab');
+    await page.waitForFunction("document.activeElement === byId('email')");
+    // The second Tab in an empty line is meant, as is each one backwards.
+    await page.evaluate("byId('card').clear()");
+    await inputs.nth(0).click();
+    await typeAtOnce(page, [...cardNumber, 'Tab', 'Tab', ...'123']);
+    await until(values, ['4242 4242 4242 4242', '', '123']);
+    await page.evaluate("byId('card').clear()");
+    await inputs.nth(0).click();
+    await typeAtOnce(page, [...cardNumber, 'Shift+Tab', '7']);
+    await until(values, ['7', '', '']);
+  });
+
   test('what is typed is written as people write it, and the caret stays where it was', async (t) => {
     const { page } = await open(
       t,

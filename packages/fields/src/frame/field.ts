@@ -35,6 +35,8 @@ const binLength = 8;
 
 export function createField({ element, kind, options, tell }: FieldSetting): FieldFrame {
   let isTyping = false;
+  /** The input that got the focus because the one before it was complete, until a key is pressed in it. */
+  let advancedTo: HTMLInputElement | undefined;
   let networks: readonly string[] = [];
   let selected: string | undefined;
   const numberLine = () => lines.find((line) => line.kind === cardNumber);
@@ -51,10 +53,15 @@ export function createField({ element, kind, options, tell }: FieldSetting): Fie
       },
       focused: (has) => {
         isTyping = has;
+        if (!has) advancedTo = undefined;
         tell({ type: has ? 'focus' : 'blur' });
       },
       entered: () => tell({ type: 'enter' }),
-      filled: () => lines[at + 1]?.input.focus(),
+      filled: () => {
+        const next = lines[at + 1]?.input;
+        next?.focus();
+        advancedTo = next;
+      },
     }),
   );
   if (kind === 'card') for (const line of lines.slice(1)) line.root.classList.add('half');
@@ -70,7 +77,11 @@ export function createField({ element, kind, options, tell }: FieldSetting): Fie
     );
   form.addEventListener('keydown', (event) => {
     const { key, shiftKey: isBack, target } = event;
+    const isInAdvance = target === advancedTo && advancedTo?.value === '';
+    advancedTo = undefined;
     if (key !== 'Tab' || event.altKey || event.ctrlKey || event.metaKey) return;
+    // Pressed out of habit: the focus is already where the customer wants it, and this key would skip that input.
+    if (isInAdvance && !isBack) return event.preventDefault();
     const to = isBack ? neighbors.previous : neighbors.next;
     if (to === undefined || target !== stops().at(isBack ? 0 : -1)) return;
     // In one step, so that the next key is typed there already; see `tab-order.ts`.
