@@ -10,7 +10,7 @@ import { type Bundle, bundles } from '../src/browser/bundles.ts';
 
 const root = join(import.meta.dirname, '..');
 
-/** Browsers that get security updates (docs/fields.md). */
+/** Browsers that get security updates (docs/fields-reference.md). */
 const target = ['chrome109', 'firefox115', 'safari16.4'];
 
 export interface BrowserBuild {

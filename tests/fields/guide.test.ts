@@ -1,4 +1,4 @@
-/** The pages of docs/fields.md work as they are printed. */
+/** The pages of docs/fields.md and docs/fields-reference.md work as they are printed. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,8 +8,9 @@ import { type Opened, startCardFields } from '../support/card-fields.ts';
 import { type CodeBlock, codeBlocksOf } from '../support/code-blocks.ts';
 import { root } from '../support/source.ts';
 
-const path = 'docs/fields.md';
-const blocks = codeBlocksOf(path, readFileSync(join(root, path), 'utf8'));
+const blocks = ['docs/fields.md', 'docs/fields-reference.md'].flatMap((path) =>
+  codeBlocksOf(path, readFileSync(join(root, path), 'utf8')),
+);
 
 function blockWith(language: string, words: string): string {
   const found = blocks.filter((one) => one.language === language && one.code.includes(words));

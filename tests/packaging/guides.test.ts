@@ -86,7 +86,7 @@ cp alias.csv cards.csv`,
   },
   'docs/fields.md': {
     given: 'NONCE=$(curl -X POST "$URL/sessions" -H "SVC-API-KEY: $PUBLIC" | jq -r .nonce)',
-    shown: ['"origins":["http://localhost:3000"]', 'files are as approved'],
+    shown: ['"origins":["http://localhost:3000"]'],
   },
   'docs/find-and-resolve.md': { shown: ['ends in 4242'] },
   'docs/incidents.md': {
@@ -109,6 +109,7 @@ cp alias.csv cards.csv`,
     given: `${machine}\nrm -r "$STRONGROOM_DATA_DIR"/*`,
     shown: ['every variable is known and valid'],
   },
+  'docs/pci-dss.md': { shown: ['files are as approved'] },
   'docs/proxies.md': { given: acme, shown: ['{"paid":true}', 'partner.example.com'] },
   'docs/root-key.md': {
     isStopped: true,

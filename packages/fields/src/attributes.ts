@@ -1,7 +1,7 @@
 /** The attributes and events of elements, as the wrappers for React and Vue name them. */
 import { type ElementOptions, type State, textAttributes } from './protocol.ts';
 
-/** Those of `docs/fields.md`, in the spelling of a property. The page's styles say the rest. */
+/** Those of `docs/fields-reference.md`, in the spelling of a property. The page's styles say the rest. */
 export interface FieldAttributes
   extends Omit<ElementOptions, 'theme' | 'colorScheme' | 'direction' | 'format'> {
   readonly id?: string | undefined;
