@@ -72,6 +72,8 @@ export interface TransportOptions extends ConnectionOptions {
   readonly keyOf: (request: IncomingMessage) => string | undefined;
   /** Preflights of browsers are for a destination. */
   readonly passesPreflights?: true;
+  /** Which requests are events `upgrade` of the server, in place of requests; none unless given. */
+  readonly upgrades?: (request: IncomingMessage) => boolean;
 }
 
 export interface HttpServer {
@@ -297,7 +299,7 @@ interface ProgressLimits {
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 function createNodeServer(
-  { tls }: ConnectionOptions,
+  { tls, upgrades = () => false }: Pick<TransportOptions, 'tls' | 'upgrades'>,
   { patienceMs, checkMs }: ProgressLimits,
   listener: Listener,
 ): Server {
@@ -309,6 +311,7 @@ function createNodeServer(
     requestTimeout: patienceMs,
     headersTimeout: patienceMs,
     keepAliveTimeout: keepAliveMs,
+    shouldUpgradeCallback: upgrades,
     connectionsCheckingInterval: checkMs,
   };
   if (!tls) return nodeHttp.createServer(limits, listener);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { extendedLoop, loopHeader } from '../base/cdn-loop.ts';
 import type { TraceContext } from '../base/telemetry/trace-context.ts';
 import { type Admission, type AdmissionOptions, createAdmission, nameOf } from './admission.ts';
@@ -20,6 +20,7 @@ import {
   createTrust,
   type TrustOptions,
 } from './trust.ts';
+import { acceptedResponse, extensionsHeader, handshakeHeaders, isAccepted } from './websocket.ts';
 
 export interface ForwardRequest {
   /** Any method except CONNECT. */
@@ -52,6 +53,8 @@ export interface ForwardRequest {
   readonly keyless?: true | undefined;
   /** The request may be sent twice without harm, whatever its method is. */
   readonly repeatable?: true;
+  /** A handshake of WebSocket, without a body. Its key is in the headers; the connection is then the caller's. */
+  readonly upgrade?: true | undefined;
   /** The operator chose the URL, which may be http if the allow-list has its host. */
   readonly mayBePlain?: true;
   /** Aborted when the caller has disconnected, which closes the connection to the host. */
@@ -145,27 +148,46 @@ export function createForward(
     const watched = watch(client, options.protocol === 'http:');
     const { promise, resolve, reject } = Promise.withResolvers<ForwardResponse>();
     let received: Received | undefined;
+    let upgraded: Duplex | undefined;
     let isRepeated = false;
     const stop = (failure: OutboundError) => {
       received?.fail(failure);
+      upgraded?.destroy(failure);
       client.destroy(failure);
     };
     limit.giveUp = stop;
     slot.watch({
       // Until the host responds, whether the request has its effect is not known.
-      isWaitedFor: () => received !== undefined || !client.writableEnded,
+      isWaitedFor: () => (received ?? upgraded) !== undefined || !client.writableEnded,
       bytesMoved: watched.bytesMoved,
       cut: () => stop(new OutboundError('busy')),
     });
     client.once('close', () => {
+      // Its connection is open.
+      if (upgraded) return;
       if (!isRepeated) limit.lift();
       slot.free();
       // There is nearly always a response by now, and creating an error is expensive because of its stack trace.
       if (received === undefined) reject(new OutboundError('reset'));
     });
-    client.on('upgrade', (_, socket) => {
-      socket.destroy();
-      reject(new OutboundError('invalid_response'));
+    client.on('upgrade', (incoming, socket, head) => {
+      if (
+        !request.upgrade ||
+        interim > interimResponsesMax ||
+        !isAccepted(incoming, request.headers)
+      ) {
+        socket.destroy();
+        reject(new OutboundError('invalid_response'));
+        return;
+      }
+      upgraded = socket;
+      limit.stopTimer();
+      socket.once('close', () => {
+        limit.lift();
+        slot.free();
+      });
+      if (head.length > 0) socket.unshift(head);
+      resolve(acceptedResponse(incoming, socket));
     });
     let interim = 0;
     client.on('information', () => {
@@ -227,7 +249,9 @@ function optionsOf(
   { decision, host, lookup }: Admission,
   { id, context, vaultName }: Credentials & Pick<ForwardOptions, 'vaultName'>,
 ): OutgoingOptions {
-  const { method, url, target, headers, hopHeaders = [], body, partition, loop } = request;
+  const { method, url, target, headers, body, partition, loop, upgrade } = request;
+  const hopHeaders = upgrade ? handshakeHeaders : (request.hopHeaders ?? []);
+  const dropped = ['host', 'content-length', 'expect', loopHeader];
   const name = nameOf(url);
   const lengths = body instanceof Readable ? valuesOf(headers, 'content-length') : [];
   return {
@@ -238,7 +262,7 @@ function optionsOf(
     path: target ?? `${url.pathname}${url.search}`,
     headers: [
       ...['Host', url.host],
-      ...endToEnd(headers, ['host', 'content-length', 'expect', loopHeader]),
+      ...endToEnd(headers, upgrade ? [...dropped, extensionsHeader] : dropped),
       ...['CDN-Loop', extendedLoop([loop, ...valuesOf(headers, loopHeader)], vaultName)],
       ...hopHeaders,
       ...framingOf({ method, body, lengths }),

@@ -1,6 +1,6 @@
 /** The response to a forwarded request. A reader takes its body, or drops it. */
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { endToEnd, valuesOf } from './end-to-end.ts';
 import type { OutboundError } from './error.ts';
 import { countOfResponse, ResponseBody } from './response-body.ts';
@@ -16,6 +16,8 @@ export interface ForwardResponse {
   readonly body: Readable;
   /** Alternating names and values, after the body has ended. */
   readonly trailers: () => readonly string[];
+  /** Set for an accepted handshake, whose body ends with it: where bytes of the caller go. */
+  readonly upgraded?: Duplex;
   /**
    * Receives the body without a reader, so that the connection can be reused, unless the body exceeds the limits.
    * Call it in the turn of the event loop in which the response arrives. Resolves when the connection is free or

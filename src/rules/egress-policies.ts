@@ -30,6 +30,8 @@ export interface EgressPolicy {
   readonly plain?: true;
   /** Connections are passed on without being opened. */
   readonly tunnel?: true;
+  /** A request may open a WebSocket, in which the program then sends what it likes. */
+  readonly websocket?: true;
   readonly methods?: readonly string[];
   readonly paths?: readonly string[];
   readonly tokens?: readonly TokenId[];
@@ -49,6 +51,7 @@ export type WirePolicy = {
   readonly port?: number | null;
   readonly plain?: boolean | null;
   readonly tunnel?: boolean | null;
+  readonly websocket?: boolean | null;
   readonly methods?: readonly string[] | null;
   readonly paths?: readonly string[] | null;
   readonly tokens?: readonly string[] | null;
@@ -96,6 +99,7 @@ function readPolicy(wire: WirePolicy, refuse: RefusePolicyAttribute): EgressPoli
     ...(wire.port && { port: wire.port }),
     ...(wire.plain && { plain: true }),
     ...(wire.tunnel && { tunnel: true }),
+    ...(wire.websocket && { websocket: true }),
     ...listOf('methods', wire, refuse),
     ...listOf('paths', wire, refuse),
     ...readTokens(wire, refuse),
@@ -185,6 +189,7 @@ const placeKinds: Readonly<Record<string, RegExp>> = {
 const headersOfMessages: ReadonlySet<string> = new Set([
   ...['host', 'connection', 'content-length', 'content-type', 'content-encoding', 'expect'],
   ...['keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'accept-encoding', 'range'],
+  ...['sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions'],
   ...['cdn-loop', 'proxy-authorization', 'proxy-authenticate', 'proxy-connection'],
 ]);
 
@@ -228,6 +233,7 @@ function limitOf(
 /** What a connection that is not opened cannot be held to. */
 const ofOpened = [
   'plain',
+  'websocket',
   'methods',
   'paths',
   'tokens',
@@ -239,7 +245,7 @@ const ofOpened = [
 ] as const;
 
 function refuseContradictions(policy: EgressPolicy, refuse: RefusePolicyAttribute): void {
-  const { tunnel, plain, tokens, containers, places = [], values, methods } = policy;
+  const { tunnel, plain, websocket, tokens, containers, places = [], values, methods } = policy;
   if (tunnel) {
     for (const name of ofOpened) {
       if (policy[name] !== undefined)
@@ -258,6 +264,9 @@ function refuseContradictions(policy: EgressPolicy, refuse: RefusePolicyAttribut
     refuse('values', 'needs tokens or containers, without which none is sent');
   if (plain && hasTokens)
     refuse('plain', 'cannot be combined with tokens: values are sent to https only');
+  if (websocket && plain) refuse('websocket', 'cannot be combined with plain: it needs https');
+  if (websocket && methods?.includes('GET') === false)
+    refuse('websocket', 'needs the method GET, by which it is opened');
   const hasBody = methods?.some((method) => !/^(?:GET|HEAD|OPTIONS)$/.test(method)) ?? true;
   for (const [at, place] of places.entries()) {
     if (hasBody || place.startsWith('header:')) continue;

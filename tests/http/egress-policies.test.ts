@@ -46,6 +46,18 @@ onBothEngines('egress', (engine) => {
   const contradictions: readonly (readonly [string, object[], RegExp])[] = [
     ['a tunnel with places', [{ ...charges, tunnel: true }], /egress\[0\]\.places/],
     ['a tunnel with methods', [{ host: 'a.example', tunnel: true, methods: ['GET'] }], /methods/],
+    [
+      'a tunnel with WebSocket',
+      [{ host: 'a.example', tunnel: true, websocket: true }],
+      /websocket/,
+    ],
+    ['WebSocket without TLS', [{ host: 'a.example', plain: true, websocket: true }], /websocket/],
+    ['WebSocket without GET', [{ ...charges, websocket: true }], /egress\[0\]\.websocket/],
+    [
+      'a place in what opens a WebSocket',
+      [{ ...charges, places: ['header:Sec-WebSocket-Key'] }],
+      /egress\[0\]\.places\[0\]/,
+    ],
     ['tokens without a place', [{ ...charges, places: undefined }], /egress\[0\]\.places/],
     ['places without a token', [{ ...charges, containers: undefined }], /egress\[0\]\.tokens/],
     ['values without tokens', [{ host: 'a.example', values: { per_day: 1 } }], /values/],

@@ -41,6 +41,9 @@ test('bodies of requests are accepted', async (t) => {
   const card = { id: 'order-4711-card', type: 'card', data: { ...visa } };
   await post('/tokens', card, await vault.application());
   const agent = await post('/applications', blockOf('agents', '"shopping agent"'));
+  const live = JSON.parse(blockOf('agents', '"websocket"'));
+  const permissions = ['proxy:invoke'];
+  await post('/applications', { name: 'live', type: 'private', permissions, egress: [live] });
   const { placeholder } = await post('/placeholders', blockOf('agents', '"property"'), agent.key);
   assert.match(placeholder, /^sr_/);
   const asked = JSON.parse(blockOf('agents', '"application_id"'));

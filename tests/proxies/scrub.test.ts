@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
-import { Scrub, scrubText } from '../../src/proxies/egress/scrub.ts';
+import { Scrub, scrubTexts } from '../../src/proxies/egress/scrub.ts';
 import { patternsOf } from '../../src/proxies/egress/value-patterns.ts';
 
 const bytesOf = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
@@ -16,7 +16,13 @@ const pay = async () => undefined;
 
 /** Without what the program knows, and without another who waits. */
 async function scrubbedText(values: readonly string[], text: string, known = '') {
-  return scrubText({ patterns: await patternsOf(values, { known, pay }), pay }, text);
+  let found = 0;
+  const onFound = (count: number) => {
+    found += count;
+  };
+  const patterns = await patternsOf(values, { known, pay });
+  const [scrubbedOne = ''] = await scrubTexts({ patterns, pay, onFound }, [text]);
+  return { text: scrubbedOne, found };
 }
 
 async function scrubbed(values: readonly string[], chunks: readonly Buffer[], known = '') {
@@ -226,7 +232,7 @@ suite('values in responses', () => {
       const patterns = await patternsOf([value], { pay: counted });
       parts = 0;
       const text = echoed.repeat(Math.ceil(bytes / echoed.length)).slice(0, bytes);
-      await scrubText({ patterns, pay: counted }, text);
+      await scrubTexts({ patterns, pay: counted, onFound: () => undefined }, [text]);
       // A part has 16,384 steps. What begins alike is looked for once: a place takes as many as a value is long.
       assert.ok(parts > 1 && parts < bytes / 20, `${parts} parts for ${echoed}`);
     }
@@ -239,7 +245,7 @@ suite('values in responses', () => {
     };
     const patterns = await patternsOf([`${'\\%'.repeat(40)}end`], { pay });
     const text = '\\\\%25'.repeat(40);
-    await scrubText({ patterns, pay: counted }, text);
+    await scrubTexts({ patterns, pay: counted, onFound: () => undefined }, [text]);
     assert.ok(parts > text.length, `${parts} parts of ${text.length} places`);
   });
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import {
   type Authority,
@@ -62,6 +63,8 @@ export interface Destination {
   issue(name: string): IssuedCertificate;
   /** How it behaves from now on; at first it answers with an empty 200. */
   behave(behavior: Behavior): void;
+  /** The same for requests that want another protocol, whose connection is then theirs. */
+  upgrade(onUpgrade: (request: IncomingMessage, socket: Duplex) => void): void;
 }
 
 const recordedBytesMax = 1_048_576;
@@ -123,6 +126,9 @@ export async function startDestination(
     issue: (clientName) => authority.issue(clientName),
     behave: (next) => {
       behavior = next;
+    },
+    upgrade: (onUpgrade) => {
+      server.removeAllListeners('upgrade').on('upgrade', onUpgrade);
     },
   };
 }

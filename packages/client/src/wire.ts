@@ -1153,6 +1153,8 @@ export interface EgressPolicy {
   plain?: boolean;
   /** True to pass connections on without opening them. No value is sent there. */
   tunnel?: boolean;
+  /** True if a `GET` may open a WebSocket, in which the program sends whatever it likes. */
+  websocket?: boolean;
   /** Methods that may be used; all unless given. */
   methods?: string[];
   /** Paths that may be requested, exact or with `*`; all unless given. */
@@ -1185,6 +1187,8 @@ export interface EgressPolicyRequest {
   plain?: boolean | null | undefined;
   /** True to pass connections on without opening them. No value is sent there. */
   tunnel?: boolean | null | undefined;
+  /** True if a `GET` may open a WebSocket, in which the program sends whatever it likes. */
+  websocket?: boolean | null | undefined;
   /** Methods that may be used; all unless given. */
   methods?: ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[] | null | undefined;
   /** Paths that may be requested, exact or with `*`; all unless given. */

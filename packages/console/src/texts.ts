@@ -397,6 +397,7 @@ export const t = {
     host: 'Host',
     plain: 'without TLS',
     tunnel: 'not opened',
+    websocket: 'WebSocket',
     requests: 'Requests',
     anyMethod: 'all',
     values: 'Values',

@@ -9,6 +9,7 @@ import { errorKinds, reasonOf, VaultError } from '../../base/errors.ts';
 import { nodeHttp } from '../../base/node-http.ts';
 import { OutboundError } from '../../outbound/error.ts';
 import type { OpenTunnel } from '../../outbound/tunnel.ts';
+import { isHandshake } from '../../outbound/websocket.ts';
 import { covers, createApprovals } from '../../proxies/approvals/waiting.ts';
 import { egressId, egressProxy } from '../../proxies/calls/called-proxy.ts';
 import { failedEntry } from '../../proxies/calls/entries.ts';
@@ -20,10 +21,12 @@ import {
   textsOf,
   textsWithNumbers,
 } from '../../proxies/egress/placeholder-texts.ts';
-import { scrubResponse } from '../../proxies/egress/scrub-response.ts';
+import { scrubMessages, scrubResponse } from '../../proxies/egress/scrub-response.ts';
+import { CheckedFrames } from '../../proxies/egress/websocket-frames.ts';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { allowsDestination } from '../../rules/destinations.ts';
 import {
+  digestOfPolicy,
   type EgressPolicy,
   type EgressTarget,
   policiesFor,
@@ -54,6 +57,7 @@ import { createEgressLimits } from './egress-limits.ts';
 import { proxyKeyOf, requireSameHost, targetOf } from './egress-target.ts';
 import { innerConnection } from './inner-connection.ts';
 import { createLeafContexts } from './leaf-contexts.ts';
+import { beginUpgrade } from './upgrade.ts';
 
 export interface EgressServerOptions extends ServerOptions {
   readonly shares: Shares;
@@ -71,6 +75,8 @@ interface RequestedConnection {
 /** What a connection was opened for. */
 interface OpenedConnection extends EgressTarget {
   readonly key: string;
+  /** Tools have no messages. */
+  readonly upgrades: boolean;
 }
 
 const route = {
@@ -107,18 +113,23 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
   const cors = createCors(headerPrefixes);
   const opened = new WeakMap<Duplex, OpenedConnection>();
   const sockets = new Set<Duplex>();
+  /** What programs send after their handshakes. */
+  const messages = new WeakMap<IncomingMessage, Duplex>();
   const leafContext = createLeafContexts(options);
   const spend = createEgressLimits(store);
   const stopping = new AbortController();
   const awaitApproval = createApprovals({ ...options, stopping: stopping.signal });
   /** Requests that wait for a person. */
   const waiting = new Set<Promise<unknown>>();
+  const upgrades = (request: IncomingMessage) =>
+    opened.get(request.socket)?.upgrades === true && isHandshake(request);
   const transport = createTransport({
     ...options,
     threads: (options.threads ?? 1) * descriptorsPart,
     begin: createBeginResponse({ ...options, headers, cors }),
     cors,
     passesPreflights: true,
+    upgrades,
     onEnd: observingRequests(options),
     keyOf: (request) => opened.get(request.socket)?.key ?? proxyKeyOf(request),
   });
@@ -156,6 +167,8 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     if (connection) requireSameHost(request, connection);
     const [path = '', ...query] = (request.url ?? '').split('?');
     const values = new Set<string>();
+    const sentMessages = messages.get(request);
+    let policyDigest: string | undefined;
     const parties: HandledCall['parties'] = async (limits) => {
       const count =
         limits &&
@@ -169,6 +182,13 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
           'The egress policies for this host do not have the method and the path.',
         );
       }
+      if (sentMessages) {
+        // What is said in a connection has no other moment at which the policy would count.
+        policyDigest ??= digestOfPolicy(policy);
+        const isSame = digestOfPolicy(policy) === policyDigest;
+        if (!policy.websocket) return refuse(caller, 'The egress policy has no WebSocket.');
+        if (!isSame) return refuse(caller, 'The egress policy of the WebSocket changed.');
+      }
       return { caller, proxy: egressProxy(caller.tenant, { ...target, policy }) };
     };
     await handleCall(context, {
@@ -176,17 +196,25 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       query: query.length === 0 ? undefined : query.join('?'),
       isOnOwnHost: false,
       marks,
+      ...(sentMessages && { upgrade: true }),
       parties,
       headers: () => ({ headers: request.rawHeaders, hopHeaders: [], encrypted: undefined }),
       prepare: (found) => prepare(found, values),
       receive: async (response, call) => {
-        if (values.size === 0) return response;
+        const { upgraded } = response;
+        if (values.size === 0 && !upgraded) return response;
         const { host } = new URL(call.proxy.destinationUrl);
         const sent = { values, known: textsOf(call), pay: payerOf(context) };
-        return scrubResponse(response, sent, (found) => {
+        const onEnd = (found: number) => {
           if (found === 0) return;
           noteFound(call.caller, `${call.method}, ${found} in the response of ${host}`);
-        });
+        };
+        if (!upgraded) return scrubResponse(response, sent, onEnd);
+        const scrubbed = await scrubMessages(response, sent, onEnd);
+        const checked = new CheckedFrames('client', sent.pay);
+        checked.once('error', () => upgraded.destroy());
+        sentMessages?.pipe(checked).pipe(upgraded);
+        return scrubbed;
       },
     });
   }
@@ -321,7 +349,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     const secureContext = await leafContext(caller.tenant, certifiedName(policy, target));
     socket.write(established);
     if (head.length > 0) socket.unshift(head);
-    open(socket, { ...target, key }, secureContext);
+    open(socket, { ...target, key, upgrades: true }, secureContext);
   }
 
   function open(
@@ -362,7 +390,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     const { client, server: socket } = innerConnection(address);
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
-    serve(socket, { ...target, key });
+    serve(socket, { ...target, key, upgrades: false });
     return client;
   };
 
@@ -429,6 +457,17 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     await ended;
   }
 
+  // They are handled as requests are, whose response is the beginning of the connection.
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    // Node before 24.9 asks nobody whether a request is one.
+    const begun = upgrades(request) ? beginUpgrade({ request, socket, head }) : undefined;
+    if (!begun) {
+      socket.destroy();
+      return;
+    }
+    messages.set(request, begun.sent);
+    server.emit('request', request, begun.response);
+  });
   transport.divert((context) => () => handle(context));
   server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     sockets.add(socket);

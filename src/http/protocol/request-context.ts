@@ -1,13 +1,13 @@
 /** One request and its response, from the first byte to the last, as every step of handling sees it. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline, type Readable } from 'node:stream';
+import { pipeline, type Readable, type Writable } from 'node:stream';
 import type { Caller, Origin } from '../../rules/caller.ts';
 import { discard, discarded, isUnread, lingering, mayBeShort } from './connection.ts';
 import type { RequestShare } from './request-share.ts';
 
 export const jsonMediaType = 'application/json; charset=utf-8';
 
-/** Headers and trailers are names and values in turn. */
+/** Headers and trailers are names and values in turn. With 101, the body is what the connection is used for then. */
 export interface PassedResponse {
   readonly status: number;
   readonly headers: readonly string[];
@@ -145,7 +145,9 @@ export class RequestContext {
       body.destroy();
       return;
     }
-    const own = this.#headers.splice(0, this.#headers.length, ...headers);
+    const isUpgraded = status === 101;
+    const sent = isUpgraded ? [...upgradeHeaders, ...headers] : headers;
+    const own = this.#headers.splice(0, this.#headers.length, ...sent);
     try {
       this.#writeHead(status);
     } catch (error) {
@@ -154,19 +156,27 @@ export class RequestContext {
       this.#headers.splice(0, this.#headers.length, ...own);
       throw error;
     }
+    if (isUpgraded) {
+      const { socket } = this.request;
+      response.flushHeaders();
+      // The client has nothing to wait for, whether or not it ends the connection from its side.
+      body.once('end', () => socket.destroySoon());
+      pour(body, { to: socket, of: response });
+      return;
+    }
     // Before the end of the pipeline, which ends the response.
     body.once('end', () => {
       const pairs = trailers();
       if (pairs.length > 0) response.addTrailers(pairsOf(pairs));
     });
-    pour(body, response);
+    pour(body, { to: response, of: response });
     // With the first bytes of the body, unless the headers are all that comes for a while.
     setImmediate(() => response.flushHeaders());
   }
 
   #writeHead(status: number): void {
     // Otherwise the connection would be kept alive, and the server with it.
-    if (this.#stopping.aborted) this.setHeader('connection', 'close');
+    if (this.#stopping.aborted && status !== 101) this.setHeader('connection', 'close');
     this.response.writeHead(status, this.#headers);
   }
 
@@ -179,16 +189,21 @@ export class RequestContext {
 }
 
 /** Like `pipeline`, whose other services cost as much as the whole rest of a small response. */
-function pour(body: Readable, response: ServerResponse): void {
+function pour(
+  body: Readable,
+  { to, of }: { readonly to: Writable; readonly of: ServerResponse },
+): void {
   const end = () => {
-    if (!body.readableEnded) response.destroy();
+    if (!body.readableEnded) to.destroy();
   };
   body.once('error', end).once('close', end);
-  response.once('close', () => body.destroy());
+  of.once('close', () => body.destroy());
   // It may have failed already.
   if (body.destroyed) end();
-  else body.pipe(response);
+  else body.pipe(to);
 }
+
+const upgradeHeaders = ['connection', 'Upgrade', 'upgrade', 'websocket'] as const;
 
 function pairsOf(flat: readonly string[]): [string, string][] {
   return flat.flatMap((name, at) => (at % 2 === 0 ? [[name, flat[at + 1] ?? '']] : []));

@@ -67,7 +67,10 @@ interface PreparedCall extends Pick<ProxyCall, 'readPlaceholders'> {
 }
 
 /** What differs between calls of proxies and requests of programs. */
-export interface HandledCall extends CallPath, Pick<CallBodyOptions, 'marks'> {
+export interface HandledCall
+  extends CallPath,
+    Pick<CallBodyOptions, 'marks'>,
+    Pick<ProxyCall, 'upgrade'> {
   readonly isOnOwnHost: boolean;
   /** Who calls, and what, as of now. The limits are of the first time. */
   readonly parties: (limits: RouteLimits | undefined) => Promise<CallParties>;
@@ -96,7 +99,7 @@ export function createHandleCall(
     const counting = limits.get(method)?.byAddress(sender, context);
     if (counting) await counting;
     const admittedAt = clock.now();
-    const { path, query, parties: find } = handled;
+    const { path, query, upgrade, parties: find } = handled;
     let parties = await find(limits.get(method));
     context.caller = parties.caller;
     refuseIdempotencyKey(context, headers);
@@ -138,7 +141,7 @@ export function createHandleCall(
       if (body.content instanceof Readable) body.content.destroy();
     });
     const { signal } = gone;
-    const described = { method, path, query, ...sent, body, hold, stands, signal };
+    const described = { method, path, query, ...sent, body, hold, stands, signal, upgrade };
     const approval = await approve?.({ ...parties, ...prepared, ...described });
     // While a body arrives slowly or a person decides, a key may be revoked, and a proxy or its tenant changed.
     if (approve || clock.now() - admittedAt >= admissionMs) {

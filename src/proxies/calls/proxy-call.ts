@@ -28,6 +28,8 @@ export interface ProxyCall extends CallPath {
   readonly stands: () => Promise<unknown>;
   /** Set for the call of a program that holds placeholders in place of values. */
   readonly readPlaceholders?: (call: ProxyCall) => Promise<CallTexts | undefined>;
+  /** A handshake of WebSocket. */
+  readonly upgrade?: true | undefined;
   /** Set where the policy wants one. */
   readonly approval?: GivenApproval | undefined;
   /** Aborted if the caller disconnects. */

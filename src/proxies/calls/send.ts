@@ -74,6 +74,7 @@ export async function send(
       trace: call.caller.origin.trace,
       loop: call.caller.origin.loop,
       keyless: isKeyless(call.caller),
+      upgrade: call.upgrade,
       ...(proxy.egress?.plain && { mayBePlain: true as const }),
     });
     const entry = respondedEntry(call, ended(response.status), response.status);

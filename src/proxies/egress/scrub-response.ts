@@ -10,8 +10,9 @@ import { VaultError } from '../../base/errors.ts';
 import type { ProxyResponse } from '../calls/proxy-call.ts';
 import { hasKnownCharset } from '../calls/response-body.ts';
 import { valuesOf, withoutHeaders } from '../calls/transform-response.ts';
-import { Scrub, scrubText } from './scrub.ts';
+import { Scrub, ScrubFrames, scrubTexts } from './scrub.ts';
 import { type Pay, patternsOf } from './value-patterns.ts';
+import { CheckedFrames } from './websocket-frames.ts';
 
 interface Unpacker extends Transform {
   /** That were unpacked so far. */
@@ -60,15 +61,7 @@ export async function scrubResponse(
   const onFound = (count: number) => {
     found += count;
   };
-  const scrub = async (texts: readonly string[]) => {
-    const scrubbed: string[] = [];
-    for (const text of texts) {
-      const { text: scrubbedText, found: count } = await scrubText({ patterns, pay }, text);
-      scrubbed.push(scrubbedText);
-      onFound(count);
-    }
-    return scrubbed;
-  };
+  const scrub = (texts: readonly string[]) => scrubTexts({ patterns, pay, onFound }, texts);
   let trailers: readonly string[] = [];
   const body = new Scrub({
     patterns,
@@ -86,6 +79,27 @@ export async function scrubResponse(
     : [response.body, body];
   pipeline(stages, () => onEnd(found));
   return { ...response, headers, body, trailers: () => trailers };
+}
+
+/**
+ * An accepted handshake and the messages that follow it, of which none is compressed.
+ * @param onEnd called once, with how many values were found, when the connection has ended.
+ */
+export async function scrubMessages(
+  response: ProxyResponse,
+  { values, known, pay }: SentValues,
+  onEnd: (found: number) => void,
+): Promise<ProxyResponse> {
+  let found = 0;
+  const onFound = (count: number) => {
+    found += count;
+  };
+  const sent = [...values];
+  const scrubbing = { patterns: await patternsOf(sent, { known, pay }), pay, onFound };
+  const headers = await scrubTexts(scrubbing, withoutHeaders(response.headers, digests));
+  const body = sent.length > 0 ? new ScrubFrames(scrubbing) : new CheckedFrames('server', pay);
+  pipeline(response.body, body, () => onEnd(found));
+  return { ...response, headers, body };
 }
 
 /** Far more than texts and logs have. What follows of a few bytes costs the destination nothing. */

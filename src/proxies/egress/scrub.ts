@@ -7,10 +7,13 @@ import {
   type Pay,
   type ValuePatterns,
 } from './value-patterns.ts';
+import { type FramePart, frameOf, MessageFrames, WebSocketReader } from './websocket-frames.ts';
 
 /** More than what any value that was cut into pieces needs. */
 const heldBytes = 8_192;
 const lineBytesMax = 65_536;
+/** A message that comes byte by byte is not sent on so. */
+const fragmentBytesMin = 8_192;
 
 interface Scrubbed {
   readonly text: string;
@@ -55,18 +58,62 @@ async function scrub(
   return { text: parts.join('') + text.slice(kept), found, end: Math.max(kept, from) };
 }
 
-/** @returns the text without the values, and how many were found. */
-export async function scrubText(
-  scrubbing: ValueScrubbing,
-  text: string,
-): Promise<Pick<Scrubbed, 'text' | 'found'>> {
-  return scrub(scrubbing, text, { from: 0, to: text.length });
+export interface CountedScrubbing extends ValueScrubbing {
+  readonly onFound: (count: number) => void;
 }
 
-export interface ResponseScrubbing extends ValueScrubbing {
+/** Each by itself. */
+export async function scrubTexts(
+  scrubbing: CountedScrubbing,
+  texts: readonly string[],
+): Promise<readonly string[]> {
+  const scrubbed: string[] = [];
+  for (const text of texts) {
+    const { text: one, found } = await scrub(scrubbing, text, { from: 0, to: text.length });
+    scrubbed.push(one);
+    if (found > 0) scrubbing.onFound(found);
+  }
+  return scrubbed;
+}
+
+/** A text that comes in parts, of which the last are held back. */
+class HeldText {
+  readonly #scrubbing: CountedScrubbing;
+  #held = '';
+  /** How much of what is held is overwritten already. */
+  #done = 0;
+
+  constructor(scrubbing: CountedScrubbing) {
+    this.#scrubbing = scrubbing;
+  }
+
+  get length(): number {
+    return this.#held.length;
+  }
+
+  add(chunk: Buffer): void {
+    this.#held += chunk.toString('latin1');
+  }
+
+  endOfLines(): number {
+    return this.#held.lastIndexOf('\n') + 1;
+  }
+
+  async pass(to: number): Promise<Buffer> {
+    const { text, found, end } = await scrub(this.#scrubbing, this.#held, {
+      from: this.#done,
+      to,
+    });
+    this.#held = text.slice(to);
+    this.#done = Math.max(0, end - to);
+    if (found > 0) this.#scrubbing.onFound(found);
+    return Buffer.from(text.slice(0, to), 'latin1');
+  }
+}
+
+export interface ResponseScrubbing extends CountedScrubbing {
   /** Whether its lines are messages, which pass at once. */
   readonly isOfLines: boolean;
-  readonly onFound: (count: number) => void;
   /** When its last byte was read. */
   readonly onRead: () => Promise<void>;
 }
@@ -77,17 +124,16 @@ export interface ResponseScrubbing extends ValueScrubbing {
  */
 export class Scrub extends Transform {
   readonly #scrubbing: ResponseScrubbing;
-  #held = '';
-  /** How much of what is held is overwritten already. */
-  #done = 0;
+  readonly #held: HeldText;
 
   constructor(scrubbing: ResponseScrubbing) {
     super();
     this.#scrubbing = scrubbing;
+    this.#held = new HeldText(scrubbing);
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    this.#held += chunk.toString('latin1');
+    this.#held.add(chunk);
     this.#pass(this.#passing()).then((passed) => done(null, passed), done);
   }
 
@@ -103,18 +149,63 @@ export class Scrub extends Transform {
   #passing(): number {
     const { length } = this.#held;
     if (!this.#scrubbing.isOfLines) return Math.max(0, length - heldBytes);
-    return Math.max(this.#held.lastIndexOf('\n') + 1, length - lineBytesMax);
+    return Math.max(this.#held.endOfLines(), length - lineBytesMax);
   }
 
   async #pass(to: number): Promise<Buffer | undefined> {
-    if (to === 0) return undefined;
-    const { text, found, end } = await scrub(this.#scrubbing, this.#held, {
-      from: this.#done,
-      to,
-    });
-    this.#held = text.slice(to);
-    this.#done = Math.max(0, end - to);
-    if (found > 0) this.#scrubbing.onFound(found);
-    return Buffer.from(text.slice(0, to), 'latin1');
+    return to === 0 ? undefined : this.#held.pass(to);
+  }
+}
+
+/**
+ * Messages of a WebSocket, each by itself. Of a message that is not whole yet, as much is held back as of a response;
+ * what is longer is sent on in frames of other lengths, between which pings and closes pass.
+ */
+export class ScrubFrames extends Transform {
+  readonly #scrubbing: CountedScrubbing;
+  readonly #reader = new WebSocketReader('server');
+  readonly #held: HeldText;
+  readonly #frames = new MessageFrames();
+  #control: readonly Buffer[] = [];
+
+  constructor(scrubbing: CountedScrubbing) {
+    super();
+    this.#scrubbing = scrubbing;
+    this.#held = new HeldText(scrubbing);
+  }
+
+  override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    this.#scrubbed(chunk).then((passed) => done(null, passed), done);
+  }
+
+  async #scrubbed(chunk: Buffer): Promise<Buffer> {
+    const passed: Buffer[] = [];
+    for (const part of this.#reader.read(chunk)) {
+      const frame = part.frame.isControl
+        ? await this.#ofControl(part)
+        : await this.#ofMessage(part);
+      if (frame) passed.push(frame);
+    }
+    return Buffer.concat(passed);
+  }
+
+  async #ofControl({ frame, payload, isLast }: FramePart): Promise<Buffer | undefined> {
+    this.#control = [...this.#control, payload];
+    if (!isLast) return undefined;
+    const [text = ''] = await scrubTexts(this.#scrubbing, [
+      Buffer.concat(this.#control).toString('latin1'),
+    ]);
+    this.#control = [];
+    return frameOf(frame, Buffer.from(text, 'latin1'));
+  }
+
+  async #ofMessage({ frame, payload, isFirst, isLast }: FramePart): Promise<Buffer | undefined> {
+    if (isFirst) this.#frames.begin(frame);
+    this.#held.add(payload);
+    const { length } = this.#held;
+    const isEnd = isLast && frame.isFinal;
+    const to = isEnd ? length : length - heldBytes;
+    if (!isEnd && to < fragmentBytesMin) return undefined;
+    return this.#frames.next(await this.#held.pass(to), isEnd);
   }
 }

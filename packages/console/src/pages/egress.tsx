@@ -133,11 +133,12 @@ function Policies({ policies }: { policies: readonly EgressPolicy[] }) {
       columns={[
         {
           head: t.egress.host,
-          cell: ({ host, port, plain, tunnel }) => (
+          cell: ({ host, port, plain, tunnel, websocket }) => (
             <>
               <code>{port === undefined ? host : `${host}:${port}`}</code>{' '}
               {plain && <Badge tone="warn">{t.egress.plain}</Badge>}
               {tunnel && <Badge tone="warn">{t.egress.tunnel}</Badge>}
+              {websocket && <Badge tone="warn">{t.egress.websocket}</Badge>}
             </>
           ),
         },

@@ -281,6 +281,7 @@ NAMES = frozenset(
         "version",
         "waits",
         "warm_concurrency",
+        "websocket",
     }
 )
 """The attributes that any response may have."""

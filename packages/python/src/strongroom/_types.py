@@ -484,6 +484,8 @@ class EgressPolicy(Object):
     """True for requests to http, without TLS. No value is sent there."""
     tunnel: bool | None
     """True to pass connections on without opening them. No value is sent there."""
+    websocket: bool | None
+    """True if a `GET` may open a WebSocket, in which the program sends whatever it likes."""
     methods: list[str] | None
     """Methods that may be used; all unless given."""
     paths: list[str] | None
@@ -1701,6 +1703,7 @@ class EgressPolicyRequestParam(TypedDict, total=False):
     port: int | None
     plain: bool | None
     tunnel: bool | None
+    websocket: bool | None
     methods: list[Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]] | None
     paths: list[str] | None
     tokens: list[str] | None
