@@ -9,6 +9,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { AdmittedEntrant } from '../../src/base/admission.ts';
 import { connectTo, secure, startEgress } from '../support/egress.ts';
 import { nextLook, untilSo } from '../support/poll.ts';
 import { headerOf } from '../support/proxy-calls.ts';
@@ -46,9 +47,9 @@ interface Program {
   readonly placeholder: string;
 }
 
-async function newProgram(egress: object = policy): Promise<Program> {
+async function newProgram(egress: object = policy, data: string = secret): Promise<Program> {
   const tenant = await newTenant(vault);
-  await tenant.token({ id: 'api-key', type: 'token', data: secret });
+  await tenant.token({ id: 'api-key', type: 'token', data });
   const key = await tenant.application({ permissions: ['proxy:invoke'], egress: [egress] });
   const { body } = await tenant.send('GET', '/egress/authority', { key });
   const made = await tenant.send('POST', '/placeholders', { key, body: { token_id: 'api-key' } });
@@ -350,6 +351,53 @@ suite('a WebSocket through the forward proxy', () => {
     assert.deepEqual(asked, []);
   });
 
+  test('403, and nothing is sent: a value that messages could be used to guess', async () => {
+    const asked = greet();
+    for (const data of ['4242 4242 4242 4242', '0123456789012345678901', 'fifteen letters']) {
+      const { status, text, socket } = await open(await newProgram(policy, data));
+      assert.equal(status, 403, text);
+      assert.match(text, /used to guess it/);
+      if (!socket.closed) await once(socket.resume(), 'close');
+    }
+    assert.deepEqual(asked, []);
+  });
+
+  test('what follows a handshake before its response ends the connection, and nothing is sent', async () => {
+    const program = await newProgram({ ...policy, approval: 'always' });
+    const asked = greet();
+    const handshake = [
+      ...['GET /v1/live HTTP/1.1', `Host: ${authority}`, 'Connection: Upgrade'],
+      ...['Upgrade: websocket', 'Sec-WebSocket-Version: 13', `Sec-WebSocket-Key: ${handshakeKey}`],
+      `Authorization: Bearer ${program.placeholder}`,
+    ];
+    const text = `${handshake.join('\r\n')}\r\n\r\n`;
+    const smuggled = `GET /v2/admin HTTP/1.1\r\nHost: ${authority}\r\n\r\n`;
+    const { managementKey: key } = program.tenant;
+    const waiting = async () =>
+      (await program.tenant.send('GET', '/approvals?status=waiting', { key })).body.data.length;
+    for (const isTogether of [true, false]) {
+      const { socket } = await connectTo(lender, { port, authority, key: program.key });
+      const secured = await secure(socket, program.ca);
+      secured.on('error', () => undefined).resume();
+      const closed = once(secured, 'close');
+      if (isTogether) secured.write(text + smuggled);
+      else {
+        secured.write(text);
+        await untilSo(
+          async () => (await waiting()) === 1,
+          () => 'nothing waits',
+        );
+        secured.write(frame({ payload: smuggled, masked: true }));
+      }
+      await closed;
+      await untilSo(
+        async () => (await waiting()) === 0,
+        () => 'it still waits',
+      );
+    }
+    assert.deepEqual(asked, []);
+  });
+
   test('a request that is no handshake is sent as any other', async () => {
     const program = await newProgram();
     const asked = greet();
@@ -448,6 +496,33 @@ suite('a WebSocket through the forward proxy', () => {
     );
     assert.equal((await open(program)).status, 101);
     assert.equal((await open(program)).status, 429);
+  });
+
+  test('what is sent in one waits for its turns, in both directions', async (t) => {
+    const bytes = 2_097_152;
+    const payload = Buffer.alloc(bytes, 'x');
+    const got = Promise.withResolvers<void>();
+    destination.upgrade((request, socket) => {
+      socket.on('error', () => undefined);
+      accept(request, socket);
+      void (async () => {
+        for await (const { opcode } of framesOf(socket)) {
+          if (opcode === 1) got.resolve();
+          else socket.write(frame({ payload }));
+        }
+      })().catch(() => undefined);
+    });
+    const { socket } = await open(await newProgram());
+    const turns = t.mock.method(AdmittedEntrant.prototype, 'next').mock;
+    socket.write(frame({ payload, masked: true }));
+    await got.promise;
+    assert.ok(turns.callCount() >= 10, `${turns.callCount()} turns`);
+    turns.resetCalls();
+    socket.write(frame({ opcode: 2, masked: true }));
+    const frames = framesOf(socket);
+    while (!(await take(frames, 1))[0]?.final);
+    assert.ok(turns.callCount() >= 10, `${turns.callCount()} turns`);
+    socket.destroy();
   });
 
   test('a connection that had requests before may become one', async () => {

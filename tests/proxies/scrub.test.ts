@@ -1,10 +1,10 @@
 /** Values are found in a response as destinations write them, at every border of chunks, in time for its bytes. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
+import { Readable, type Transform } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
-import { Scrub, scrubTexts } from '../../src/proxies/egress/scrub.ts';
+import { Scrub, ScrubFrames, scrubTexts } from '../../src/proxies/egress/scrub.ts';
 import { patternsOf } from '../../src/proxies/egress/value-patterns.ts';
 
 const bytesOf = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
@@ -257,5 +257,59 @@ suite('values in responses', () => {
     assert.match(text, /^[*\n ]+$/);
     const guessed = await scrubbedText([alike.join('\n'), key], key, `"${key}"`);
     assert.equal(guessed.text, key);
+  });
+});
+
+suite('what has no byte to search is paid for, in parts', () => {
+  const part = 64;
+  const count = 4_096;
+  const frames = (first: number, next: number, tail: readonly number[]) =>
+    Buffer.concat(
+      Array.from({ length: count }, (_, at) => Buffer.from([at === 0 ? first : next, ...tail])),
+    );
+  const floods: Readonly<Record<string, Buffer>> = {
+    'pings without a byte': frames(0x89, 0x89, [0]),
+    'messages without a byte': frames(0x81, 0x81, [0]),
+    'parts of a message without a byte': frames(0x01, 0x00, [0]),
+    'parts of a message of a byte': frames(0x01, 0x00, [1, 0x61]),
+  };
+  async function paidFor(
+    chunks: readonly Buffer[],
+    scrub: (pays: (ms: number) => Promise<void>) => Transform,
+  ) {
+    let paidMs = 0;
+    let times = 0;
+    const pays = async (ms: number) => {
+      paidMs += ms;
+      times += 1;
+    };
+    await buffer(Readable.from(chunks, { objectMode: true }).pipe(scrub(pays)));
+    return { paidMs, times };
+  }
+
+  for (const [what, chunk] of Object.entries(floods)) {
+    test(`frames of a WebSocket: ${what}`, async () => {
+      const patterns = await patternsOf([secret], { known: '', pay });
+      const { paidMs, times } = await paidFor(
+        [chunk],
+        (pays) => new ScrubFrames({ patterns, pay: pays, onFound: () => undefined }),
+      );
+      assert.ok(times >= count / part, `${times} times`);
+      assert.ok(paidMs >= count / 100, `${paidMs} ms`);
+    });
+  }
+
+  test('chunks of a response that are held back', async () => {
+    const patterns = await patternsOf([secret], { known: '', pay });
+    const chunks = Array.from({ length: count }, () => Buffer.from('a'));
+    const { paidMs } = await paidFor(
+      chunks,
+      (pays) =>
+        new Scrub({
+          ...{ patterns, pay: pays, onFound: () => undefined },
+          ...{ onRead: pay, isOfLines: false },
+        }),
+    );
+    assert.ok(paidMs >= count / 50, `${paidMs} ms`);
   });
 });

@@ -57,7 +57,7 @@ import { createEgressLimits } from './egress-limits.ts';
 import { proxyKeyOf, requireSameHost, targetOf } from './egress-target.ts';
 import { innerConnection } from './inner-connection.ts';
 import { createLeafContexts } from './leaf-contexts.ts';
-import { beginUpgrade } from './upgrade.ts';
+import { type BegunUpgrade, beginUpgrade } from './upgrade.ts';
 
 export interface EgressServerOptions extends ServerOptions {
   readonly shares: Shares;
@@ -100,6 +100,8 @@ const handshakeMsMax = 10 * second;
 const descriptorsPart = 8;
 /** A tunnel in which nothing moves for so long ends. */
 const idleMsMax = 10 * minute;
+/** Values that are shorter may be guessed by trying. */
+const guessedLengthMax = 16;
 /** Between looks at whether a tunnel may go on. */
 const standsMs = second / 2;
 
@@ -113,8 +115,8 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
   const cors = createCors(headerPrefixes);
   const opened = new WeakMap<Duplex, OpenedConnection>();
   const sockets = new Set<Duplex>();
-  /** What programs send after their handshakes. */
-  const messages = new WeakMap<IncomingMessage, Duplex>();
+  /** What gives what programs send after their handshakes. */
+  const handshakes = new WeakMap<IncomingMessage, BegunUpgrade['open']>();
   const leafContext = createLeafContexts(options);
   const spend = createEgressLimits(store);
   const stopping = new AbortController();
@@ -167,7 +169,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     if (connection) requireSameHost(request, connection);
     const [path = '', ...query] = (request.url ?? '').split('?');
     const values = new Set<string>();
-    const sentMessages = messages.get(request);
+    const openMessages = handshakes.get(request);
     let policyDigest: string | undefined;
     const parties: HandledCall['parties'] = async (limits) => {
       const count =
@@ -182,7 +184,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
           'The egress policies for this host do not have the method and the path.',
         );
       }
-      if (sentMessages) {
+      if (openMessages) {
         // What is said in a connection has no other moment at which the policy would count.
         policyDigest ??= digestOfPolicy(policy);
         const isSame = digestOfPolicy(policy) === policyDigest;
@@ -196,7 +198,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       query: query.length === 0 ? undefined : query.join('?'),
       isOnOwnHost: false,
       marks,
-      ...(sentMessages && { upgrade: true }),
+      ...(openMessages && { upgrade: true }),
       parties,
       headers: () => ({ headers: request.rawHeaders, hopHeaders: [], encrypted: undefined }),
       prepare: (found) => prepare(found, values),
@@ -211,9 +213,10 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
         };
         if (!upgraded) return scrubResponse(response, sent, onEnd);
         const scrubbed = await scrubMessages(response, sent, onEnd);
-        const checked = new CheckedFrames('client', sent.pay);
-        checked.once('error', () => upgraded.destroy());
-        sentMessages?.pipe(checked).pipe(upgraded);
+        assert(openMessages && context.share, 'only a handshake with its turn is accepted');
+        const ways = [new CheckedFrames('client', sent.pay), paced(context.share)] as const;
+        for (const way of ways) way.once('error', () => upgraded.destroy());
+        openMessages().pipe(ways[0]).pipe(ways[1]).pipe(upgraded);
         return scrubbed;
       },
     });
@@ -258,7 +261,17 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       now: () => clock.now(),
     };
     const find = await findingPlaceholders(holder, textsWithNumbers({ ...call, caller }));
-    return readPlaceholders({ ...call, caller }, { policy, find, onValue });
+    return readPlaceholders(
+      { ...call, caller },
+      {
+        policy,
+        find,
+        onValue: (value) => {
+          if (call.upgrade && mayBeGuessed(value)) throw guessable();
+          onValue(value);
+        },
+      },
+    );
   }
 
   /** While a body arrived slowly, the policies may have changed, and placeholders may have ended. */
@@ -465,7 +478,7 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       socket.destroy();
       return;
     }
-    messages.set(request, begun.sent);
+    handshakes.set(request, begun.open);
     server.emit('request', request, begun.response);
   });
   transport.divert((context) => () => handle(context));
@@ -512,6 +525,20 @@ function payerOf({ share }: RequestContext): (ms: number) => Promise<void> {
 /** One certificate for all hosts of a wildcard, which clients take from three labels on: names cost nothing. */
 function certifiedName({ host: named }: EgressPolicy, { host }: EgressTarget): string {
   return named.startsWith('*.') && named.split('.').length >= 3 ? named : host;
+}
+
+/** Shorter than keys are, or nothing but digits. */
+function mayBeGuessed(value: string): boolean {
+  return value.length < guessedLengthMax || /^[\d\s.-]*$/.test(value);
+}
+
+/** If the host sends back what it gets, each message would test a guess, and none of them has a budget. */
+function guessable(): VaultError {
+  return new VaultError('forbidden', {
+    public:
+      'The handshake of a WebSocket cannot have a value of digits alone, or of fewer than ' +
+      `${guessedLengthMax} characters: messages could be used to guess it.`,
+  });
 }
 
 function unapproved(): VaultError {

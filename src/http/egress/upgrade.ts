@@ -1,6 +1,6 @@
 /** A connection that its client wants to use for something else than requests. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Duplex, PassThrough } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { nodeHttp } from '../../base/node-http.ts';
 
 export interface RequestedUpgrade {
@@ -13,11 +13,11 @@ export interface RequestedUpgrade {
 export interface BegunUpgrade {
   /** To the request. The connection ends with it, unless it is 101. */
   readonly response: ServerResponse;
-  /** What the client sends behind the request. */
-  readonly sent: PassThrough;
+  /** What the client sends from now on, once its request is accepted. */
+  readonly open: () => Duplex;
 }
 
-/** `undefined` where a response to an earlier request is under way. */
+/** `undefined` where a response to an earlier request is under way, or the client has not waited for the response. */
 export function beginUpgrade({
   request,
   socket,
@@ -25,6 +25,7 @@ export function beginUpgrade({
 }: RequestedUpgrade): BegunUpgrade | undefined {
   // Node has left the connection to itself.
   socket.on('error', () => socket.destroy());
+  if (head.length > 0) return undefined;
   const response = new nodeHttp.ServerResponse(request);
   response.shouldKeepAlive = false;
   try {
@@ -33,12 +34,12 @@ export function beginUpgrade({
     return undefined;
   }
   response.once('finish', () => request.socket.destroySoon());
-  const sent = new PassThrough();
-  if (head.length > 0) sent.write(head);
-  // It is read from now on: otherwise nobody would see that the client has left while the request waits.
-  socket.once('end', () => {
+  // It is read from now on: otherwise nobody would see that the client has left while the request waits. RFC 6455,
+  // section 4.1, has clients wait for the response.
+  const leave = () => {
     if (!response.headersSent) socket.destroy();
-  });
-  socket.pipe(sent);
-  return { response, sent };
+  };
+  socket.on('data', leave).once('end', leave);
+  const open = () => socket.off('data', leave).off('end', leave);
+  return { response, open };
 }

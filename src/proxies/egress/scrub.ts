@@ -14,6 +14,11 @@ const heldBytes = 8_192;
 const lineBytesMax = 65_536;
 /** A message that comes byte by byte is not sent on so. */
 const fragmentBytesMin = 8_192;
+/** What a chunk and a frame cost besides the search in them, in milliseconds: they may have no byte to search. */
+const chunkMs = 0.02;
+const frameMs = 0.01;
+/** Between turns of others. */
+const framesOfPart = 64;
 
 interface Scrubbed {
   readonly text: string;
@@ -133,8 +138,7 @@ export class Scrub extends Transform {
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    this.#held.add(chunk);
-    this.#pass(this.#passing()).then((passed) => done(null, passed), done);
+    this.#received(chunk).then((passed) => done(null, passed), done);
   }
 
   override _flush(done: TransformCallback): void {
@@ -144,6 +148,12 @@ export class Scrub extends Transform {
   async #last(): Promise<Buffer | undefined> {
     await this.#scrubbing.onRead();
     return this.#pass(this.#held.length);
+  }
+
+  async #received(chunk: Buffer): Promise<Buffer | undefined> {
+    await this.#scrubbing.pay(chunkMs);
+    this.#held.add(chunk);
+    return this.#pass(this.#passing());
   }
 
   #passing(): number {
@@ -179,13 +189,18 @@ export class ScrubFrames extends Transform {
   }
 
   async #scrubbed(chunk: Buffer): Promise<Buffer> {
+    const { pay } = this.#scrubbing;
     const passed: Buffer[] = [];
+    let frames = 0;
     for (const part of this.#reader.read(chunk)) {
       const frame = part.frame.isControl
         ? await this.#ofControl(part)
         : await this.#ofMessage(part);
       if (frame) passed.push(frame);
+      frames += 1;
+      if (frames % framesOfPart === 0) await pay(framesOfPart * frameMs);
     }
+    await pay(chunkMs + (frames % framesOfPart) * frameMs);
     return Buffer.concat(passed);
   }
 
