@@ -4,13 +4,16 @@
  * part than its caller's share has time for.
  */
 import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { createAuthentication } from '../../src/access/authenticate.ts';
 import { createShares } from '../../src/http/limits/shares.ts';
+import { paced, pacedParts } from '../../src/http/protocol/paced.ts';
 import type { RequestShare } from '../../src/http/protocol/request-share.ts';
 import type { StreamRoute } from '../../src/http/protocol/route.ts';
 import { engineOf } from '../support/engines.ts';
 import { bulk } from '../support/lines.ts';
+import { committedPaths, readSource } from '../support/source.ts';
 import { newTenant } from '../support/tenant.ts';
 import { routesOf, startVault } from '../support/vault.ts';
 
@@ -136,4 +139,52 @@ test('beside a request of another key all streams of one key have a quarter of t
     isOver = true;
     await Promise.all(reading);
   }
+});
+
+/** What reads a body as it arrives, or moves bytes from one connection to another, and who pays for them. */
+const pipes: Readonly<Record<string, string>> = {
+  'http/egress/egress-server.ts': 'each way of a tunnel through its own `paced`',
+  'http/proxy/handle-call.ts': 'the response of another host through `paced`',
+  'http/protocol/streaming.ts':
+    'bodies through `pacedParts`, or in parts that each wait for a turn',
+  'http/protocol/request-context.ts': 'responses, whose parts were paid for when they were made',
+  'outbound/request-body.ts': 'request bodies, which `received` has paced, or the vault has made',
+  'proxies/egress/scrub-response.ts': 'responses of another host before they are paced',
+  'runtime/root-key-socket.ts': 'the socket of the operator',
+  'store/sqlite/restore.ts': 'a command of the operator, who is no caller',
+};
+
+test('each place that passes bytes on says who pays for them', () => {
+  const places = committedPaths()
+    .filter((path) => /^src\/(?!cli\/).+\.ts$/.test(path))
+    .filter((path) => /\.pipe\(|\bpipeline\(|\.iterator\(/.test(readSource(path).code));
+  assert.deepEqual(
+    places.map((path) => path.replace('src/', '')),
+    Object.keys(pipes).toSorted(),
+  );
+});
+
+test('bytes in both directions are charged to their caller, and wait for a turn of each part', async () => {
+  const chunk = Buffer.alloc(65_536);
+  const chunks = 40;
+  const counted = () => {
+    const count = { ms: 0, turns: 0 };
+    const share = {
+      charge: (ms: number) => {
+        count.ms += ms;
+      },
+      turnOfPart: async () => {
+        count.turns += 1;
+      },
+    };
+    return { count, share };
+  };
+  const [up, down] = [counted(), counted()];
+  const source = () => Readable.from(new Array(chunks).fill(chunk));
+  let received = 0;
+  for await (const part of pacedParts(source(), up.share)) received += part.length;
+  for await (const part of source().pipe(paced(down.share))) received += part.length;
+  assert.equal(received, 2 * chunks * chunk.length);
+  assert.deepEqual(up.count, down.count);
+  assert.ok(up.count.turns >= chunks && up.count.ms >= 8, JSON.stringify(up.count));
 });

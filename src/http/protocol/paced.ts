@@ -9,19 +9,41 @@ const chunkMs = 0.02;
 /** Small chunks are paid for together. */
 const partMsMin = 0.2;
 
+type PayingShare = Pick<RequestShare, 'charge' | 'turnOfPart'>;
+
 /** Fails with the refusal of the share, once the caller has left. */
-export function paced(share: Pick<RequestShare, 'charge' | 'turnOfPart'>): Transform {
-  let owedMs = 0;
+export function paced(share: PayingShare): Transform {
+  const turnFor = createTurns(share);
   return new Transform({
     transform: (chunk: Buffer, _, done) => {
-      owedMs += chunkMs + chunk.length / bytesOfMs;
-      if (owedMs < partMsMin) {
-        done(null, chunk);
-        return;
-      }
-      share.charge(owedMs);
-      owedMs = 0;
-      share.turnOfPart().then(() => done(null, chunk), done);
+      const turn = turnFor(chunk);
+      if (turn) turn.then(() => done(null, chunk), done);
+      else done(null, chunk);
     },
   });
+}
+
+/** The same for what is read part by part. */
+export async function* pacedParts(
+  parts: AsyncIterable<Buffer>,
+  share: PayingShare,
+): AsyncGenerator<Buffer> {
+  const turnFor = createTurns(share);
+  for await (const part of parts) {
+    const turn = turnFor(part);
+    if (turn) await turn;
+    yield part;
+  }
+}
+
+/** What the next chunk has to wait for; `undefined` where it is paid for with those that follow. */
+function createTurns(share: PayingShare): (chunk: Buffer) => Promise<void> | undefined {
+  let owedMs = 0;
+  return (chunk) => {
+    owedMs += chunkMs + chunk.length / bytesOfMs;
+    if (owedMs < partMsMin) return undefined;
+    share.charge(owedMs);
+    owedMs = 0;
+    return share.turnOfPart();
+  };
 }

@@ -7,6 +7,7 @@ import type { Caller } from '../../rules/caller.ts';
 import type { WrittenList } from '../../rules/reply.ts';
 import { connectionEnded } from './body.ts';
 import { textOfList } from './list-text.ts';
+import { pacedParts } from './paced.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ClientProgress } from './progress.ts';
 import { jsonMediaType, type RequestContext } from './request-context.ts';
@@ -54,7 +55,9 @@ export interface Streaming {
    * when the response has ended or its client has gone.
    */
   passOn(context: RequestContext, end: () => void): void;
-  /** The body as it arrives, from a client that is cut off when it sends too slowly. */
+  /**
+   * The body as it arrives, from a client that pays for its bytes, and is cut off when it sends too slowly.
+   */
   received(context: RequestContext): AsyncGenerator<Buffer>;
   /** The same for a list that is written item by item. What fails later cuts the connection. */
   responseList(response: ListResponse): Promise<void>;
@@ -116,8 +119,10 @@ export function createStreaming(options: StreamingOptions): Streaming {
       if (context.response.destroyed) end();
       begin(context, end);
     },
-    received: (context) =>
-      progress.sentBy(context.request.socket, context.request.iterator({ destroyOnReturn: false })),
+    received: ({ request, share }) => {
+      const sent = progress.sentBy(request.socket, request.iterator({ destroyOnReturn: false }));
+      return share === undefined ? sent : pacedParts(sent, share);
+    },
     respond: async (response) => {
       const { route, context, serialize } = response;
       const lines = linesOf(response);
