@@ -74,8 +74,8 @@ test('every other block of JSON is one that the vault or a cloud writes', () => 
   const others = [
     'docs/access.md "decided_by"',
     'docs/agents.md "mcpServers"',
-    'docs/audit.md "heads"',
-    'docs/audit.md "removed_at"',
+    'docs/audit-format.md "heads"',
+    'docs/audit-format.md "removed_at"',
     'docs/expressions.md "errors"',
     'docs/root-key.md "kms:Encrypt"',
     'docs/webhooks.md "delivered_at"',
