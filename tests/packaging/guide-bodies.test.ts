@@ -41,7 +41,7 @@ test('bodies of requests are accepted', async (t) => {
   const card = { id: 'order-4711-card', type: 'card', data: { ...visa } };
   await post('/tokens', card, await vault.application());
   const agent = await post('/applications', blockOf('agents', '"shopping agent"'));
-  const live = JSON.parse(blockOf('agents', '"websocket"'));
+  const live = JSON.parse(blockOf('agents-proxy', '"websocket"'));
   const permissions = ['proxy:invoke'];
   await post('/applications', { name: 'live', type: 'private', permissions, egress: [live] });
   const { placeholder } = await post('/placeholders', blockOf('agents', '"property"'), agent.key);
