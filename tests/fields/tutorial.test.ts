@@ -104,8 +104,10 @@ test('each step of the tutorial does what it says', { skip: withoutBrowser }, as
   await page.click('text=Show the card');
   const shown = page.frameLocator('#shown iframe').locator('output');
   assert.equal(await shown.textContent(), '4242 4242 4242 4242');
+  const frame = (await page.frameLocator('#shown iframe').locator('body').textContent()) ?? '';
+  assert.ok(frame.includes('12') && !frame.includes('123'), 'the date, and no security code');
   assert.ok(!(await page.content()).replaceAll(' ', '').includes('4242424242424242'));
   const log = JSON.parse(execFileSync('bash', ['-ec', withKey(readLog)], { encoding: 'utf8' }));
   const operations = log.data.map(({ operation }: { operation: string }) => operation);
-  assert.deepEqual([...new Set(operations)].sort(), ['create', 'read', 'use']);
+  assert.deepEqual([...new Set(operations)].sort(), ['create', 'read', 'update', 'use']);
 });
