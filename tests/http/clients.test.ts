@@ -1,9 +1,11 @@
 /** Clients of the public product, as they are published, over every resource that the vault has. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { encrypted } from '../support/client-encryption.ts';
 import { installed, reasonWithout } from '../support/development-packages.ts';
 import { onBothEngines } from '../support/engines.ts';
+import { createProxy } from '../support/proxies.ts';
+import { startCalled } from '../support/proxy-calls.ts';
 import { invoker } from '../support/reactors.ts';
 import { type TestTenant, tenantsOf } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
@@ -12,6 +14,8 @@ import { revealEverything } from '../support/vault.ts';
 const current = '@basis-theory/node-sdk';
 const older = '@basis-theory/basis-theory-js';
 const [currentClient, olderClient] = await Promise.all([installed(current), installed(older)]);
+
+const called = await startCalled({ after });
 
 const rule = { ...revealEverything, description: 'everything' };
 const intents = ['token-intent:create', 'token-intent:read', 'token-intent:delete'];
@@ -266,7 +270,9 @@ onBothEngines('the current Node SDK', (engine) => {
 });
 
 onBothEngines('the older JavaScript library', (engine) => {
-  const tenants = tenantsOf(engine, { environment: { STRONGROOM_HEADER_PREFIXES: 'SVC,BT' } });
+  const tenants = tenantsOf(engine, {
+    environment: { STRONGROOM_HEADER_PREFIXES: 'SVC,BT', ...called.environment },
+  });
   const skip = reasonWithout({ [older]: olderClient });
   const clientFor = (tenant: TestTenant, key: string) => {
     // It takes http for this host name alone.
@@ -337,6 +343,28 @@ onBothEngines('the older JavaScript library', (engine) => {
     await assert.rejects(caller.react(reactor.id, { args: { wrong: true } }), { status: 401 });
     await reactors.delete(reactor.id);
     await assert.rejects(reactors.retrieve(reactor.id), { status: 404 });
+  });
+
+  test('a proxy is called, and its response comes back', { skip }, async () => {
+    const tenant = await tenants();
+    const key = await tenant.application({
+      rules: [revealEverything],
+      permissions: ['proxy:invoke'],
+    });
+    const { id } = await (await clientFor(tenant, key)).tokens.create({ type: 'card', data: visa });
+    const proxy = await createProxy(tenant, { destination_url: called.url, require_auth: true });
+    called.destination.behave(async ({ response, received }) => {
+      const { body } = await received;
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ digits: JSON.parse(String(body)).number.length }));
+    });
+    const client = await clientFor(tenant, key);
+    const response = await client.proxy.post({
+      path: 'charges',
+      headers: { 'BT-PROXY-KEY': proxy.key },
+      body: { number: `{{ ${id} | json: '$.number' }}` },
+    });
+    assert.deepEqual(response, { digits: 16 });
   });
 
   test('token intents, proxies, logs and the tenant', { skip }, async () => {
