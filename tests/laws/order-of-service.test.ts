@@ -15,12 +15,12 @@ import { routesOf, startVault, type TestVault, threads } from '../support/vault.
 const skip = threads !== '1' && 'each thread has an order of its own';
 
 /** At once, on as many connections. */
-const floodCount = 600;
+const floodCount = 1_000;
 /**
  * Of the flood, between two requests of another that are sent one after the other: some turns of the event loop full of
- * the cheapest of them. Where nothing keeps them apart it is nearly all of the flood.
+ * the cheapest of them, however many there are. Where nothing keeps them apart it is nearly all of the flood.
  */
-const betweenMax = 300;
+const betweenMax = 600;
 
 /** The most that a public key may send, and the most of it is wrong. */
 const members = Object.fromEntries(Array.from({ length: 9_900 }, (_, at) => [`a${at}`, 1]));
