@@ -553,7 +553,8 @@ export const t = {
     none: 'Nothing waits',
     noneText:
       'A request waits here when the egress policy of its application has an approval. The page ' +
-      'looks every three seconds.',
+      'looks every 15 seconds, and when you return to it. Each look is an entry of the log.',
+    again: 'Look now',
     wants: (application: string) => `${application} wants to send this request.`,
     path: 'Path, written by the program',
     application: 'Application',

@@ -11,7 +11,39 @@ import { Page } from '../ui/page.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
 
-const refreshMs = 3_000;
+/** Each look is an entry of the log, so one that found nothing new is followed by a longer wait. */
+const lookMs = { first: 3_000, most: 15_000 };
+
+/** Looks again by itself; at once when the person returns, and soon after something changed. */
+function useLooks(look: () => void, known: string): void {
+  useEffect(() => {
+    let waitMs = lookMs.first;
+    let timer: ReturnType<typeof setTimeout>;
+    const lookLater = () => {
+      timer = setTimeout(() => {
+        waitMs = Math.min(2 * waitMs, lookMs.most);
+        if (document.visibilityState === 'visible') look();
+        lookLater();
+      }, waitMs);
+    };
+    const onReturn = () => {
+      if (document.visibilityState !== 'visible') return;
+      clearTimeout(timer);
+      waitMs = lookMs.first;
+      look();
+      lookLater();
+    };
+    lookLater();
+    window.addEventListener('focus', onReturn);
+    document.addEventListener('visibilitychange', onReturn);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener('focus', onReturn);
+      document.removeEventListener('visibilitychange', onReturn);
+    };
+  }, [known]);
+}
+
 /** As many as wait in a tenant, and as many decisions again. */
 const shownMax = 100;
 
@@ -19,12 +51,8 @@ export function ApprovalsPage() {
   const approvals = useLoad<readonly Approval[]>('approvals', () =>
     vaultFor('approval:read').approvals.list({ size: shownMax }).toArray(shownMax),
   );
-  useEffect(() => {
-    const look = () => document.visibilityState === 'visible' && approvals.reload();
-    const timer = setInterval(look, refreshMs);
-    return () => clearInterval(timer);
-  }, []);
   const all = approvals.data ?? [];
+  useLooks(approvals.reload, all.map(({ id, status }) => `${id} ${status}`).join());
   const waiting = all.filter(({ status }) => status === 'waiting').toReversed();
   const decided = all.filter(({ status }) => status !== 'waiting');
   return (
@@ -38,6 +66,11 @@ export function ApprovalsPage() {
         cli: 'strongroom approvals list --status waiting',
       }}
       of={approvals}
+      actions={
+        <Button icon="refresh" onClick={approvals.reload} isBusy={approvals.isLoading}>
+          {t.approvals.again}
+        </Button>
+      }
     >
       {approvals.data && waiting.length === 0 && (
         <Empty title={t.approvals.none}>{t.approvals.noneText}</Empty>
