@@ -1,7 +1,7 @@
 /** What others made is neither read without a limit nor written to a terminal as it is, in no command. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -35,6 +35,85 @@ test('no command reads a text without a limit', () => {
     .filter((path) => /^src\/cli\/.*\.ts$/.test(path))
     .filter((path) => unlimited.test(readSource(path).text));
   assert.deepEqual(readers, ownTexts);
+});
+
+/** Files that open what the vault, its package, or the operating system wrote, or a device. */
+const ownFiles: readonly string[] = [
+  'src/cli/backup/manifest.ts',
+  'src/cli/bulk/ledger.ts',
+  'src/cli/lifetime.ts',
+  'src/cli/terminal/given-text.ts',
+];
+
+test('every command opens a file that somebody named in the same way', () => {
+  const openers = committedPaths()
+    .filter((path) => /^src\/cli\/.*\.ts$/.test(path))
+    .filter((path) => /\b(?:openSync|createReadStream)\(/.test(readSource(path).text));
+  assert.deepEqual(openers, ownFiles);
+});
+
+/** In the place of the word FILE, or at the end. */
+function withFile(words: readonly string[], file: string): readonly string[] {
+  return words.includes('FILE')
+    ? words.map((word) => (word === 'FILE' ? file : word))
+    : [...words, file];
+}
+
+const isRoot = process.getuid?.() === 0;
+
+test('a file that cannot be read is one line in words, by each command that reads one', async (t) => {
+  const directory = temporaryDirectory(t);
+  const [missing, empty, closed] = ['missing', 'empty', 'closed'].map((name) =>
+    join(directory, name),
+  );
+  assert.ok(missing && empty && closed);
+  writeFileSync(empty, '', { mode: 0o600 });
+  writeFileSync(closed, 'text', { mode: 0o600 });
+  chmodSync(closed, 0);
+  const below = join(empty, 'below');
+  const env = { STRONGROOM_KEY: 'key_test_pvt_x', STRONGROOM_URL: 'http://127.0.0.1:9' };
+  const commands: readonly (readonly string[])[] = [
+    ['erasure', 'verify'],
+    ['erasure', 'verify', 'package.json', '--public-key'],
+    ['logs', 'verify', '--file', 'package.json', '--checkpoint'],
+    ['import', 'package.json', '--mapping'],
+    ['import', 'package.json', '--key-file'],
+    ['export', '--key-file'],
+    ['login', 'http://127.0.0.1:9', '--key-file'],
+    ['agent', 'run', '--key-file', 'FILE', '--', 'true'],
+    ['reactor', 'run'],
+  ];
+  const streams: readonly (readonly string[])[] = [
+    ['logs', 'verify', '--file'],
+    ['import', '--preview'],
+    ['token', 'create', '--type', 'token', '--data'],
+  ];
+  const refusals: readonly (readonly [string, string])[] = [
+    [missing, `The file ${missing} does not exist.`],
+    [below, `The file ${below} does not exist.`],
+    [directory, `${directory} is a directory. Name a file.`],
+    ...(isRoot
+      ? []
+      : [
+          [
+            closed,
+            `The file ${closed} cannot be read: this user has no permission to read it.`,
+          ] as const,
+        ]),
+  ];
+  const cases = [
+    ...[...commands, ...streams].flatMap((words) =>
+      refusals.map((one) => [words, ...one] as const),
+    ),
+    ...commands.map((words) => [words, empty, `The file ${empty} is empty.`] as const),
+  ];
+  await Promise.all(
+    cases.map(async ([words, file, says]) => {
+      const { code, stderr } = await runCommand(withFile(words, file), env);
+      assert.ok(stderr.endsWith(`: ${says}\n`), `${words.join(' ')} ${file}: ${stderr}`);
+      assert.equal(code, 1);
+    }),
+  );
 });
 
 test('a manifest that is too large is refused before it is read', (t) => {

@@ -161,7 +161,7 @@ test('a use that makes no sense is refused with what would', async (t) => {
   }
   const missing = await run(['import', file('nowhere')]);
   assert.equal(missing.code, 1);
-  assert.match(missing.stderr, /ENOENT/);
+  assert.match(missing.stderr, /The file .*nowhere does not exist\./);
 });
 
 /** What does not depend on the vault that holds it. */

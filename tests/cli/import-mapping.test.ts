@@ -181,7 +181,6 @@ test('a mapping, or a file, that cannot be used is refused by name before anythi
       write('d.json', { ...card, id: 'allias' }),
       /does not have: allias \(did you mean alias\?\)/,
     ],
-    [file, join(directory, 'none.json'), /the mapping \S+ cannot be read: ENOENT/],
     [write('empty.csv', ''), right, /the file is empty/],
     [write('twice.csv', 'alias,pan,pan\n'), right, /names the column pan twice/],
     [write('in.json', '{'), right, /the file is not JSON/],

@@ -110,20 +110,24 @@ test('a file that is missing and a server that is not there are one line and exi
   const user = ['--url', `http://user:xyzzy@localhost:${port}`];
   const database = { STRONGROOM_DATABASE_URL: `postgres://user:xyzzy@localhost:${port}/vault` };
   const cases = [
-    [['import', '/nowhere/at-all', ...user], key, /ENOENT: no such file/],
+    [['import', '/nowhere/at-all', ...user], key, /The file \/nowhere\/at-all does not exist\./],
     [
       ['import', 'package.json', ...user],
       key,
       /: cannot reach http:\/\/localhost:\d+: ECONNREFUSED; /,
     ],
     [['export', ...user], key, /: cannot reach http:\/\/localhost:\d+: ECONNREFUSED; /],
-    [['export', '--key-file', '/nowhere/at-all'], {}, /ENOENT: no such file/],
+    [
+      ['export', '--key-file', '/nowhere/at-all'],
+      {},
+      /The file \/nowhere\/at-all does not exist\./,
+    ],
     [
       ['tenant', 'list'],
       database,
       /: the database cannot be reached: .*ECONNREFUSED.*; check STRONGROOM_DATABASE_URL/,
     ],
-    [['logs', 'verify', '--file', '/nowhere/at-all'], {}, /ENOENT: no such file/],
+    [['logs', 'verify', '--file', '/nowhere/at-all'], {}, /The file .* does not exist\./],
   ] as const;
   await Promise.all(
     cases.map(async ([words, environment, says]) => {

@@ -1,10 +1,8 @@
 /** With which key, and for which vault, a command works for an agent. */
-import { statSync } from 'node:fs';
-import { exposedMode } from '../../base/private-file.ts';
 import { readVariable } from '../../runtime/config/config.ts';
 import { type Profile, profileFor } from '../resources/profiles.ts';
 import { type Flag, type Flags, UsageError } from '../terminal/command.ts';
-import { readGivenFile } from '../terminal/given-text.ts';
+import { readKeyFile } from '../terminal/sent-key.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 export const keyFlags: Readonly<Record<'key-file' | 'profile', Flag>> = {
@@ -29,9 +27,6 @@ export function profileIn(flags: Flags, { env }: Terminal): Profile {
     return profileFor(env, typeof profile === 'string' ? profile : undefined);
   }
   if (profile !== undefined) throw new UsageError('give --key-file or --profile, not both');
-  if (exposedMode(statSync(file)) !== undefined) {
-    throw new UsageError('others may read the file of --key-file; run chmod 600 on it');
-  }
   const url = readVariable(env, 'STRONGROOM_URL') ?? 'http://127.0.0.1:8080';
-  return { url, key: readGivenFile(file).trim() };
+  return { url, key: readKeyFile(file) };
 }

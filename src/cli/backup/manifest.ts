@@ -184,7 +184,7 @@ export function readManifest(directory: string): Manifest {
   }
   let parsed: unknown;
   try {
-    parsed = JSON.parse(readGivenFile(file, manifestBytesMax));
+    parsed = JSON.parse(readGivenFile(file, { bytesMax: manifestBytesMax, mayBeEmpty: true }));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     parsed = undefined;

@@ -1,6 +1,6 @@
 /** Reads lines of files and responses of any length. */
-import { createReadStream } from 'node:fs';
 import { linesOf } from '../../http/protocol/lines.ts';
+import { streamGivenFile } from '../terminal/given-text.ts';
 import { ResponseError } from '../terminal/response-error.ts';
 
 /** Longer than any line a vault takes or gives, a token of 1 MiB with its mask and its expressions. */
@@ -17,6 +17,6 @@ export async function* textLines(source: AsyncIterable<unknown>): AsyncGenerator
 
 export async function countLines(file: string): Promise<number> {
   let count = 0;
-  for await (const lines of linesOf(createReadStream(file), 0)) count += lines.length;
+  for await (const lines of linesOf(streamGivenFile(file), 0)) count += lines.length;
   return count;
 }

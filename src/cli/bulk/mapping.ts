@@ -1,6 +1,6 @@
 /** The mapping of an import: which columns of a file of another vault become which attributes of a token. */
 import Type, { type Static } from 'typebox';
-import { systemCodeOf, VaultError } from '../../base/errors.ts';
+import { VaultError } from '../../base/errors.ts';
 import { isObject, type Json, type JsonObject } from '../../base/json.ts';
 import { closestTo } from '../../base/similar.ts';
 import { compileValidator } from '../../http/protocol/validation.ts';
@@ -70,13 +70,7 @@ export function readMapping(file: string): Mapping {
 }
 
 function parsed(file: string): unknown {
-  let text: string;
-  try {
-    text = readGivenFile(file);
-  } catch (error) {
-    if (error instanceof VaultError) throw error;
-    throw new UsageError(`the mapping ${file} cannot be read: ${systemCodeOf(error) ?? 'unknown'}`);
-  }
+  const text = readGivenFile(file);
   try {
     return JSON.parse(text);
   } catch {

@@ -1,9 +1,10 @@
 /** The records of a file to import: lines of JSON, a JSON document, or CSV, each with the line where it begins. */
-import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+import { closeSync, readSync } from 'node:fs';
 import { pipeline, type Readable } from 'node:stream';
 import { parse } from 'csv-parse';
 import { isObject, type Json } from '../../base/json.ts';
 import { UsageError } from '../terminal/command.ts';
+import { openGivenFile, streamGivenFile } from '../terminal/given-text.ts';
 import { textLines } from './file-lines.ts';
 import { type Mapping, requestOf, requireColumns, type SourceFields, valueAt } from './mapping.ts';
 import { requestLine } from './request-line.ts';
@@ -44,7 +45,7 @@ export function openRecords({ file, mapping, stdin }: ImportFile): OpenedRecords
   };
   // A file is opened when the first record is asked for: an error before that would reach nobody.
   async function* records(): AsyncGenerator<ImportRecord> {
-    source = file === '-' ? stdin : createReadStream(file);
+    source = file === '-' ? stdin : streamGivenFile(file);
     yield* recordsIn(source, { file, mapping, onHeader });
   }
   return { records: records(), header: () => header, close: () => void source?.destroy() };
@@ -215,7 +216,7 @@ const headerBytesMax = 65_536;
 function delimiterOf(file: string): string {
   if (file === '-') return ',';
   const bytes = Buffer.alloc(headerBytesMax);
-  const descriptor = openSync(file, 'r');
+  const descriptor = openGivenFile(file);
   try {
     const text = bytes.toString('utf8', 0, readSync(descriptor, bytes));
     const [header = ''] = text.split(/\r\n|\n|\r/, 1);

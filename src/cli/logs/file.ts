@@ -1,9 +1,8 @@
 /** Reading an exported log: a file, or standard input. */
-import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { type LogRecord, parseLine } from '../../audit/records.ts';
 import type { ChainedEntry } from '../../store/log-chain/entries.ts';
-import { givenBytesMax } from '../terminal/given-text.ts';
+import { givenBytesMax, streamGivenFile } from '../terminal/given-text.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const chunkBytes = 262_144;
@@ -20,9 +19,7 @@ class NoLogError extends Error {
 export async function* readLogFile({ stdin }: Terminal, file: string): AsyncGenerator<LogRecord> {
   let number = 0;
   let isLog = false;
-  for await (const lines of linesOf(
-    file === '-' ? stdin : createReadStream(file, { highWaterMark: chunkBytes }),
-  )) {
+  for await (const lines of linesOf(file === '-' ? stdin : streamGivenFile(file, chunkBytes))) {
     let entries: ChainedEntry[] = [];
     for (const text of lines) {
       number++;

@@ -20,7 +20,7 @@ export function readKept(
   files: readonly string[],
 ): readonly KeptCheckpoint[] {
   return files.flatMap((file) => {
-    const text = readGivenFile(file, keptBytesMax);
+    const text = readGivenFile(file, { bytesMax: keptBytesMax });
     const whole = parseJson(text);
     const skip = (number: number) =>
       stderr.write(`Line ${number} of ${file} is not JSON and was skipped.\n`);

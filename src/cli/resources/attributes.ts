@@ -85,7 +85,7 @@ async function valueIn(attribute: Attribute, flags: Flags, terminal: Terminal): 
 }
 
 async function contentsOf(file: string, { stdin }: Terminal): Promise<string> {
-  if (file !== standardInput) return readGivenFile(file);
+  if (file !== standardInput) return readGivenFile(file, { mayBeEmpty: true });
   return readGivenStream('standard input', stdin);
 }
 

@@ -14,6 +14,7 @@ const operatorErrors = new Set([
   'DistributionError',
   'DowngradeError',
   'ForeignRootKeyError',
+  'GivenFileError',
   'IsolationError',
   'MovedVaultError',
   'NoDatabaseError',

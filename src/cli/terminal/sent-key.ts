@@ -1,5 +1,4 @@
 /** A key that a command sends: it crosses no network in plaintext, and comes from no file that others may read. */
-import { statSync } from 'node:fs';
 import { exposedMode } from '../../base/private-file.ts';
 import { UsageError } from './command.ts';
 import { readGivenFile } from './given-text.ts';
@@ -13,6 +12,11 @@ export function requireEncrypted({ protocol, hostname }: URL, name: string): voi
 
 /** @throws UsageError where others may read it. */
 export function readKeyFile(file: string): string {
-  if (exposedMode(statSync(file)) === undefined) return readGivenFile(file).trim();
-  throw new UsageError(`others may read ${file}, which has a key; run chmod 600 on it`);
+  const text = readGivenFile(file, {
+    require: (stats) => {
+      if (exposedMode(stats) === undefined) return;
+      throw new UsageError(`others may read ${file}, which has a key; run chmod 600 on it`);
+    },
+  });
+  return text.trim();
 }
