@@ -14,7 +14,10 @@ import { systemCodeOf } from '../base/errors.ts';
 import { perform } from '../rules/operation.ts';
 import { formatQuota, parseQuota, type QuotaName, quotaRows, quotasOf } from '../rules/settings.ts';
 import { readConfig } from '../runtime/config/config.ts';
+import { tenantsMoving } from '../store/copying/unfinished-moves.ts';
+import { awayForGood } from '../store/outgoing-copy.ts';
 import { makePrivateDirectory } from '../store/private-directory.ts';
+import { addressOf } from './copy/places.ts';
 import { forgetTenant } from './copy/tenant.ts';
 import {
   type Command,
@@ -79,16 +82,20 @@ export const tenantList: Command = {
   flags: { json: jsonFlag },
   examples: ['', '--json'],
   run: (flags, terminal) =>
-    withVault(terminal, async ({ tenants }) => {
-      const rows = (await tenants.all()).map((row) => {
-        const { tenant_id: id, name, type } = row;
-        const isMoved = row.away_until !== null;
+    withVault(terminal, async ({ tenants }, config) => {
+      const all = await tenants.all();
+      const isAnyAway = all.some(({ away_until }) => away_until !== null);
+      const moving = isAnyAway ? await tenantsMoving(addressOf(config)) : undefined;
+      const rows = all.map((row) => {
+        const { tenant_id: id, name, type, away_until } = row;
+        const isMoving = away_until !== null && moving?.has(id);
         return {
           id,
           name,
           display_name: nameOf(row),
           type,
-          ...(isMoved && { moved: true }),
+          ...(isMoving && { moving: true }),
+          ...(away_until === awayForGood && !isMoving && { moved: true }),
           quotas: quotasOf(row.quotas),
         };
       });
@@ -99,7 +106,8 @@ export const tenantList: Command = {
           id: ({ id }) => id,
           name: ({ name }) => name,
           'display name': ({ name, display_name: own }) => (own === name ? '' : own),
-          type: ({ type, moved }) => (moved ? `${type}, moved` : type),
+          type: ({ type, moved, moving }) =>
+            [type, moved && 'moved', moving && 'moving'].filter(Boolean).join(', '),
           quotas: ({ quotas }) => changedQuotas(quotas),
         },
       });

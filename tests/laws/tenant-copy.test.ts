@@ -216,6 +216,8 @@ for (const engine of ['sqlite', 'postgres'] as const) {
     assert.ok(first);
     const again = moving(t, [from, to], '--tenant', first.id, '--live');
     assert.equal((await runCommand(again, from.environment)).code, 0, 'that is no failure');
+    const moved = await runCommand(['tenant', 'list'], from.environment);
+    assert.equal(moved.stdout.match(/ test, moved\b/g)?.length, leaving.length, moved.stdout);
     const removed = ['tenant', 'delete', '--yes', '--json', '--tenant', first.name];
     const forgotten = await runCommand(removed, from.environment);
     assert.equal(forgotten.code, 0, forgotten.stderr);
@@ -289,12 +291,24 @@ test('a move that cannot be made says why, changes nothing, and can be given up'
     /Another tenant of the target may have the same name/,
   );
   assert.equal((await list()).status, 503, 'without --live it is refused until the copy ends');
+  const whereIs = async (cell: Cell) => {
+    const lines = (await operate(cell, 'list', '--json')).trim().split('\n');
+    const listed: { name: string; moved?: boolean; moving?: boolean }[] = lines.map((line) =>
+      JSON.parse(line),
+    );
+    const one = listed.find(({ name }) => name === tenant.name);
+    return one && [one.moved, one.moving];
+  };
+  assert.deepEqual(await whereIs(from), [undefined, true], 'it can be given up');
+  assert.deepEqual(await whereIs(to), [undefined, true]);
   const abandoned = await runCommand(
     moving(t, [from, to], ...selected, '--abandon'),
     from.environment,
   );
   assert.equal(JSON.parse(abandoned.stdout).abandoned, true, abandoned.stderr);
   assert.equal((await list()).status, 200, 'a vault looks again within a second');
+  assert.deepEqual(await whereIs(from), [undefined, undefined]);
+  assert.equal(await whereIs(to), undefined);
   for (const { environment } of [from, to]) {
     const verified = await runCommand(['logs', 'verify', '--state', '--json'], environment);
     assert.equal(verified.code, 0, verified.stdout + verified.stderr);
