@@ -92,7 +92,7 @@ onBothEngines('a copy', (engine) => {
   });
 });
 
-test('a place that is no URL of PostgreSQL is refused, and is not taken for a directory', async (t) => {
+test('a place that is no URL of PostgreSQL and no directory is refused', async (t) => {
   const { dataDir } = await engineOf('sqlite').place(t);
   await runCommand(['database', 'migrate'], environmentOf({ databaseUrl: undefined, dataDir }));
   for (const [url, form] of [
@@ -106,6 +106,21 @@ test('a place that is no URL of PostgreSQL is refused, and is not taken for a di
     );
     assert.equal(code, 1);
     assert.match(stderr, form);
+  }
+  const file = join(dataDir, 'strongroom.db');
+  for (const [from, to] of [
+    [dataDir, file],
+    [file, `${dataDir}/other`],
+  ] as const) {
+    for (const flags of [[], ['--live'], ['--tenant', 'default']]) {
+      const words = ['database', 'copy', ...flags, '--from', from, '--to', to];
+      const { code, stderr } = await runCommand(words, {});
+      assert.equal(code, 2);
+      assert.match(
+        stderr,
+        new RegExp(`: ${to === file ? '--to' : '--from'} names a file, and has`),
+      );
+    }
   }
   assert.deepEqual(
     ['mysql:', 'http:'].filter((directory) => existsSync(directory)),

@@ -75,12 +75,16 @@ test('a worker that is down is named at the start, nothing is half done, and req
   const form =
     /coordinator that cannot reach one of its workers: .*127\.0\.0\.1:\d+.* Start that worker/;
   const copy = `database copy --from ${embedded.dataDir} --to ${empty.databaseUrl}`;
-  for (const command of ['serve', 'database migrate', copy]) {
+  const back = `database copy --from ${place.databaseUrl} --to ${temporaryDirectory(t)}`;
+  for (const command of ['serve', 'database migrate', copy, back, `${back} --tenant default`]) {
     const { code, stderr } = await runCommand(command.split(' '), environmentOf(empty, asked));
     assert.equal(code, 1);
     assert.match(stderr, form);
     assert.match(stderr, new RegExp(`:${new URL(worker.url).port}\\b`));
+    if (command.startsWith(back)) assert.match(stderr, /: --from leads to/);
   }
+  const verified = await runCommand(['logs', 'verify'], environmentOf(place));
+  assert.match(verified.stderr, form);
   assert.deepEqual(await tablesIn(engine, empty), [], 'nothing is half done');
   const report = await runCommand(['doctor'], environmentOf(place));
   assert.equal(report.code, 1);

@@ -33,7 +33,7 @@ import {
   required,
   UsageError,
 } from '../terminal/command.ts';
-import { explain } from '../terminal/failure.ts';
+import { explain, withoutStop } from '../terminal/failure.ts';
 import { counted } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { digestOfHeads, endSessions, inCopy } from './finish.ts';
@@ -339,8 +339,8 @@ async function open(
   } catch (error) {
     throw new RestoreError(
       `The vault moved at ${new Date(moved.movedAt).toISOString()}, and its new place could not be opened: ` +
-        `${explain(error)}. Until that is done, the vault is served nowhere. Run the same command again: it only ` +
-        'opens the new place.',
+        `${withoutStop(explain(error))}. Until that is done, the vault is served nowhere. Run the same command ` +
+        'again: it only opens the new place.',
       { cause: error },
     );
   }

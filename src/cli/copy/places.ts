@@ -1,5 +1,6 @@
 /** The two places of a copy: what a server there would read, and how each is taken. */
 import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { SharedKeys } from '../../keys/root/root-key.ts';
 import { type Config, readConfigAt } from '../../runtime/config/config.ts';
@@ -9,6 +10,7 @@ import { takeDatabase } from '../../store/copying/postgres-target.ts';
 import type { DatabaseAddress } from '../../store/copying/source.ts';
 import { takeDirectory, tidyDirectory } from '../../store/copying/sqlite-target.ts';
 import type { CopyTarget, TargetOptions } from '../../store/copying/target.ts';
+import { requireWorkers } from '../../store/postgres/workers.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { stagingDirectory } from '../../store/sqlite/database.ts';
 import { UsageError } from '../terminal/command.ts';
@@ -44,17 +46,22 @@ function configAt({ env }: Terminal, place: string, option: PlaceOption): Config
 
 /**
  * Before the vault is verified, which takes long.
- * @throws RestoreError that names the option whose URL leads to no database. Nothing has changed then.
+ * @throws RestoreError, UsageError that names the option which leads to no database, to one without a worker, or to a
+ * file. Nothing has changed then.
  */
 export async function requireReachable({ source, target }: CopyPlaces): Promise<void> {
   await reach('--from', source);
   await reach('--to', target);
 }
 
-async function reach(option: PlaceOption, { databaseUrl }: Config): Promise<void> {
-  if (databaseUrl === undefined) return;
+async function reach(option: PlaceOption, { databaseUrl, dataDir }: Config): Promise<void> {
+  if (databaseUrl === undefined) {
+    if (statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() !== false) return;
+    throw new UsageError(`${option} names a file, and has to name a data directory`);
+  }
   try {
-    await (await openPostgresCopy(databaseUrl)).close();
+    const { ask, close } = await openPostgresCopy(databaseUrl);
+    await requireWorkers(async (text) => ({ rows: await ask(text) })).finally(close);
   } catch (error) {
     throw saidOf(option, error);
   }

@@ -29,7 +29,7 @@ import { openReadOnly } from '../../store/open/read-only.ts';
 import { awayForGood } from '../../store/outgoing-copy.ts';
 import { tenantNamed } from '../../store/queries/tenants.ts';
 import { RestoreError } from '../../store/restore-error.ts';
-import { explain } from '../terminal/failure.ts';
+import { explain, withoutStop } from '../terminal/failure.ts';
 import { requireOne } from '../terminal/operator.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { type Copied, compareAsOfOneMoment, type Moved, move, walk } from './moving.ts';
@@ -189,8 +189,8 @@ async function open(copying: TenantCopying, target: CopyTarget, moved: Moved): P
   } catch (error) {
     throw new RestoreError(
       `The tenant moved at ${new Date(moved.movedAt).toISOString()}, and the new vault could not open it: ` +
-        `${explain(error)}. Until that is done, the tenant is served nowhere. Run the same command again: it only ` +
-        'opens the tenant.',
+        `${withoutStop(explain(error))}. Until that is done, the tenant is served nowhere. Run the same command ` +
+        'again: it only opens the tenant.',
       { cause: error },
     );
   }

@@ -62,6 +62,9 @@ export function explain(error: unknown): string {
   return isOfDatabase ? error.message : `${code} ${reasonOf(error)}`.trim();
 }
 
+/** For a text that goes on after the message, which may be a whole sentence. */
+export const withoutStop = (message: string): string => message.replace(/\.$/, '');
+
 /** Without the id, which may be derived from a value. */
 function publicText({ altered, public: text }: VaultError): string {
   if (altered === undefined) return text;

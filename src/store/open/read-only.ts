@@ -6,6 +6,7 @@ import { MovedVaultError } from '../outgoing-copy.ts';
 import { parsers } from '../postgres/engine.ts';
 import { Servers } from '../postgres/servers.ts';
 import { explainTls } from '../postgres/tls.ts';
+import { explainWorker } from '../postgres/workers.ts';
 import { postgresBuilder, sqliteBuilder } from '../query-builder.ts';
 import { busyTimeoutMs, databaseFile, unchangingFile } from '../sqlite/database.ts';
 import { prepareLists } from '../sqlite/lists.ts';
@@ -152,7 +153,9 @@ async function openCopyOnPostgres(url: string): Promise<ReadOnlyStore> {
   return {
     select: async (query) => {
       const { sql, parameters } = query(postgresBuilder).compile();
-      return readRows((await session.query({ text: sql, values: [...parameters] })).rows);
+      const asked = session.query({ text: sql, values: [...parameters] });
+      const { rows } = await asked.catch((error) => Promise.reject(explainWorker(error)));
+      return readRows(rows);
     },
     close,
   };

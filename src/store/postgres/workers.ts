@@ -36,9 +36,20 @@ export async function unreachableWorkers(ask: RunSql): Promise<readonly string[]
 export function explainWorker(error: unknown): unknown {
   if (!(error instanceof pg.DatabaseError) || !workerLost.test(error.message)) return error;
   const [said = ''] = error.message.split('\n');
+  return lostWorker(said, error);
+}
+
+/** For a command that takes long before it needs a certain worker. @throws DatabaseServerError */
+export async function requireWorkers(ask: RunSql): Promise<void> {
+  const { rows } = await ask("select 1 where to_regclass('pg_dist_node') is not null");
+  const [lost] = rows.length === 0 ? [] : ((await unreachableWorkers(ask)) ?? []);
+  if (lost !== undefined) throw lostWorker(`no connection to ${lost}`);
+}
+
+function lostWorker(said: string, cause?: unknown): DatabaseServerError {
   return new DatabaseServerError(
     `STRONGROOM_DATABASE_URL leads to a Citus coordinator that cannot reach one of its workers: ${said}. ` +
       'Start that worker, and try again.',
-    { cause: error },
+    { cause },
   );
 }
