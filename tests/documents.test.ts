@@ -47,6 +47,13 @@ test('a link of a document leads to a file, and to a heading, that is there', ()
   assert.deepEqual(deadLinks(texts, new Set(known)), []);
 });
 
+test('no guide has more than 2,500 words', () => {
+  const guides = committedPaths().filter((path) => /^docs\/(?:tutorials\/)?[^/]+\.md$/.test(path));
+  assert.ok(guides.length > 40);
+  const long = guides.filter((path) => read(path).split(/\s+/).length > 2_500);
+  assert.deepEqual(long, []);
+});
+
 test('each document of docs/ is in its index', () => {
   const index = read('docs/README.md');
   const guides = committedPaths().filter((path) => /^docs\/[^/]+\.md$/.test(path));

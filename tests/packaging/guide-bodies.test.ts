@@ -65,7 +65,7 @@ test('files that variables and options name are read', (t) => {
     STRONGROOM_PUBLIC_URL: 'https://vault.example.com',
     STRONGROOM_OIDC_ISSUER: 'https://login.example.com',
     STRONGROOM_OIDC_CLIENT_ID: 'strongroom',
-    STRONGROOM_OIDC_ROLES: fileOf('console', '"vault-support"'),
+    STRONGROOM_OIDC_ROLES: fileOf('identity-provider', '"vault-support"'),
   });
   assert.equal(readMapping(fileOf('bulk', '"card_number"')).type, 'card');
 });
