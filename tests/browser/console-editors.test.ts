@@ -142,6 +142,46 @@ onBothEngines('editors of the console', (engine) => {
     assert.deepEqual(complaints, []);
   });
 
+  test('limits of an application are changed alone, and two who change them see both', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    const shop = { name: 'Shop', type: 'public', permissions: ['token:create'] };
+    await tenant.application(shop);
+    const stored = async () => {
+      const { body } = await tenant.send('GET', '/applications', { key: tenant.managementKey });
+      return body.data.find(({ name }: { name: string }) => name === shop.name);
+    };
+    await openPage(page, 'Applications');
+    await page.getByRole('link', { name: shop.name }).click();
+    await page.getByText('any page, without fields').waitFor();
+    await button(page, 'Edit limits').click();
+    const dialog = page.getByRole('dialog', { name: 'Limits of its keys' });
+    await dialog.getByLabel('Values an hour').fill('ten');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('must be a whole number').waitFor();
+    await dialog.getByLabel('Values an hour').fill('500');
+    await dialog.getByLabel('Origins of its pages').fill('https://shop.example.com');
+    assert.deepEqual(await violationsOn(page), []);
+    const before = await stored();
+    const { status, text } = await tenant.send('PUT', `/applications/${before.id}`, {
+      key: tenant.managementKey,
+      body: { name: shop.name, permissions: before.permissions, egress_budget: { per_day: 70 } },
+    });
+    assert.equal(status, 200, text);
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    const choice = page.getByRole('dialog', { name: 'Somebody else changed it' });
+    await choice.getByText('Values a day: 70').waitFor();
+    await choice.getByText('Values an hour: 500').waitFor();
+    assert.deepEqual((await stored()).egress_budget, { per_day: 70 });
+    await choice.getByRole('button', { name: 'Save mine instead' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    await page.getByText('https://shop.example.com').waitFor();
+    const { egress_budget, origins, permissions } = await stored();
+    assert.deepEqual(egress_budget, { per_hour: 500 });
+    assert.deepEqual(origins, ['https://shop.example.com']);
+    assert.deepEqual(permissions, before.permissions);
+    assert.deepEqual(complaints, []);
+  });
+
   test('what was typed is there when the person comes back from another page', async () => {
     const { tenant, page, complaints } = await newDesk();
     await tenant.application(support);

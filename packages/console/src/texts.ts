@@ -380,6 +380,22 @@ export const t = {
       void: 'covers nothing',
     },
   },
+  limits: {
+    title: 'Limits of its keys',
+    lead: 'How many values each key can have revealed. Beyond that, requests are refused for a while.',
+    unsaved: 'You have changed the limits, and not saved them yet.',
+    edit: 'Edit limits',
+    perHour: 'Values an hour',
+    perDay: 'Values a day',
+    hint: 'Leave a field empty for no limit.',
+    unlimited: 'no limit',
+    notWhole: 'A limit must be a whole number.',
+    origins: 'Origins of its pages',
+    originsHint:
+      'One a line. Pages of other origins can neither use its keys nor show its fields. If there ' +
+      'is none, any page can use its keys, and none can show its fields.',
+    anyPage: 'any page, without fields',
+  },
   egress: {
     title: 'Egress policies',
     lead:

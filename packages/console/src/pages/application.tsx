@@ -16,6 +16,7 @@ import { notify } from '../ui/toasts.tsx';
 import { lastUse } from './applications.tsx';
 import { Egress } from './egress.tsx';
 import { Explain } from './explain.tsx';
+import { ApplicationLimits } from './limits.tsx';
 import { type Access, accessOf, RuleEditor } from './rules.tsx';
 
 export function ApplicationPage({ id }: { id: string }) {
@@ -47,6 +48,7 @@ export function ApplicationPage({ id }: { id: string }) {
         <>
           <Keys application={shown} onChanged={application.reload} />
           <Rules application={shown} onSaved={application.set} />
+          <ApplicationLimits application={shown} onSaved={application.set} />
           <Egress application={shown} onSaved={application.set} />
         </>
       )}

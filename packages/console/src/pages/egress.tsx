@@ -1,13 +1,12 @@
 /** Egress policies: where the programs of an application may send requests, with which values. */
 import type {
   Application,
-  ApplicationUpdate,
   EgressExplanation,
   EgressLimit,
   EgressPolicy,
   EgressPolicyRequest,
 } from '@strongroom/client';
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { closeDialog, isDialogOpen, openDialog } from '../core/dialogs.ts';
 import { useDraft } from '../core/drafts.ts';
 import { may, vaultFor } from '../core/session.ts';
@@ -23,8 +22,8 @@ import {
   useAction,
 } from '../ui/basics.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
-import { useGuard } from '../ui/saving.tsx';
 import { Table } from '../ui/table.tsx';
+import { usePartGuard } from './application-part.ts';
 
 const dialogName = 'egress';
 
@@ -48,28 +47,13 @@ interface EgressProps {
 
 export function Egress({ application, onSaved }: EgressProps) {
   const draft = useDraft(`egress ${application.id}`, textOf(application));
-  const latest = useRef(application);
   const { id } = application;
   const close = () => closeDialog(dialogName);
-  const guard = useGuard<string, Application>({
-    read: async () => {
-      latest.current = await vaultFor('application:read').applications.get(id);
-      return latest.current;
-    },
+  const guard = usePartGuard<string>({
+    application,
+    onSaved,
     editedOf: textOf,
-    write: async (text, { etag: ifMatch }) => {
-      const { name, permissions, rules } = latest.current;
-      const update = { name, permissions, rules, egress: policiesIn(text) } as ApplicationUpdate;
-      const saved = await vaultFor('application:update').applications.update(
-        id,
-        update,
-        ifMatch === undefined ? {} : { ifMatch },
-      );
-      latest.current = saved;
-      onSaved(saved);
-      return saved;
-    },
-    show: () => onSaved(latest.current),
+    changeOf: (text) => ({ egress: policiesIn(text) }),
     textOf: (text) => text,
     onDone: () => {
       draft.clear();
