@@ -142,6 +142,7 @@ const question = object(
     application_id: attribute(text, 'Whose program sends the request.'),
     method: attribute(Type.Enum([...egressMethods]), 'The method of the request.'),
     url: attribute(line({ minLength: 1, maxLength: 2_000 }), 'Where it is sent.'),
+    websocket: attribute(nullable(Type.Boolean()), 'True if it opens a WebSocket, by `GET`.'),
     token_id: attribute(nullable(text), 'A token whose placeholder is in it.'),
     placeholder: attribute(
       nullable(line({ minLength: 1, maxLength: 1_000 })),
@@ -174,6 +175,10 @@ const explanation = object(
         object({
           sent: attribute(Type.Boolean(), 'Whether the value would be sent.'),
           reason: attribute(text, 'Why.'),
+          places: attribute(
+            Type.Optional(list),
+            'The places of the policy where it may be, if the question names none.',
+          ),
         }),
       ),
       'What would happen to the value.',

@@ -166,6 +166,44 @@ onBothEngines('egress', (engine) => {
     assert.equal(await attempt(await other.application({ ...base, egress }), wanted), '404');
   });
 
+  test('200: explain says what opens a WebSocket, and where a value may be in its handshake', async () => {
+    const tenant = await tenants();
+    await tenant.token({ id: 'card-1', type: 'card', data: card });
+    const admin = asAdmin(tenant);
+    const places = ['header:authorization', 'header:sec-websocket-protocol', 'json:key'];
+    const live = { host: 'live.example.com', containers: ['/pci/'], places, websocket: true };
+    const egress = [{ ...live, paths: ['/live'] }, { host: 'live.example.com' }, charges];
+    const made = await admin('POST', '/applications', { ...base, egress });
+    const question = { application_id: made.body.id, method: 'GET', websocket: true };
+    const ask = async (given: object) =>
+      admin('POST', '/egress/explain', {
+        ...question,
+        url: 'https://live.example.com/live',
+        token_id: 'card-1',
+        ...given,
+      });
+    const { body } = await ask({});
+    assert.deepEqual([body.outcome, body.policy, body.value.sent], ['sent', 0, true]);
+    assert.deepEqual(body.value.places, places.slice(0, 2), 'a handshake has no body');
+    assert.match(body.value.reason, /fewer than 16 characters/);
+    const value = async (given: object) => (await ask(given)).body.value.sent;
+    assert.equal(await value({ place: 'header:Sec-WebSocket-Protocol' }), true);
+    assert.equal(await value({ place: 'json:key' }), false);
+    assert.equal(await value({ place: 'json:key', method: 'POST', websocket: false }), true);
+    const bodies = [{ ...live, places: ['json:key'] }];
+    assert.equal(
+      await value({ egress: bodies }),
+      false,
+      'no place of the policy is in a handshake',
+    );
+    const other = await ask({ url: 'https://live.example.com/other' });
+    assert.deepEqual([other.body.outcome, other.body.policy], ['refused', 1]);
+    assert.match(other.body.reason, /no WebSocket/);
+    const posted = await ask({ method: 'POST' });
+    assert.equal(posted.status, 400);
+    assert.match(posted.text, /"websocket":\[/);
+  });
+
   test('200: explain says what would happen to a request and to a value, also of a proposal', async () => {
     const tenant = await tenants();
     await tenant.token({ id: 'card-1', type: 'card', data: card });

@@ -1132,6 +1132,8 @@ export interface EgressExplanation {
     sent: boolean;
     /** Why. */
     reason: string;
+    /** The places of the policy where it may be, if the question names none. */
+    places?: string[];
   };
 }
 
@@ -1219,6 +1221,8 @@ export interface EgressQuestion {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
   /** Where it is sent. */
   url: string;
+  /** True if it opens a WebSocket, by `GET`. */
+  websocket?: boolean | null | undefined;
   /** A token whose placeholder is in it. */
   token_id?: string | null | undefined;
   /** A placeholder that is in it, in the place of a token. */

@@ -31,6 +31,7 @@ export interface EgressQuestion {
   readonly application_id: string;
   readonly method: string;
   readonly url: string;
+  readonly websocket?: boolean | null;
   readonly token_id?: string | null;
   readonly placeholder?: string | null;
   readonly place?: string | null;
@@ -69,12 +70,16 @@ export function explainEgress(
   if (typeof question.place === 'string' && !hasToken && !hasPlaceholder) {
     throw invalid('token_id', 'or placeholder is required with place');
   }
+  const isHandshake = question.websocket === true;
+  if (isHandshake && question.method !== 'GET') {
+    throw invalid('websocket', 'needs the method GET, by which it is opened');
+  }
   return async () => {
     const now = clock.now();
     const { tenant } = caller;
     const row = await rowOf(store, 'applications', { tenant, id: question.application_id });
     const policies = parsePolicies(question.egress, row.type) ?? storedPolicies(row) ?? [];
-    const decided = decideRequest(policies, { url, method: question.method });
+    const decided = decideRequest(policies, { url, method: question.method, isHandshake });
     const destinations = tenant.settings.proxy_destinations;
     const isKept = !allowsDestination(destinations, url.hostname) && decided.policy !== undefined;
     const holder = {
@@ -114,6 +119,7 @@ export function explainEgress(
             value: explainValue({
               policy: outcome.outcome === 'sent' ? policy : undefined,
               isUsable: isUsable === true,
+              isHandshake,
               subject,
               place: question.place ?? undefined,
             }),
@@ -124,6 +130,8 @@ export function explainEgress(
   };
 }
 
+const unlessGuessed =
+  'A value of digits alone, or of fewer than 16 characters, is refused: messages could be used to guess it.';
 const waitingReason =
   'The first policy that matches decides: it waits for the approval of a person.';
 
@@ -138,10 +146,16 @@ const keptBack: DecidedRequest = {
   reason: 'The tenant does not allow this destination (setting proxy_destinations).',
 };
 
+interface AskedRequest {
+  readonly url: URL;
+  readonly method: string;
+  readonly isHandshake: boolean;
+}
+
 /** What the policies say of a request, before its tenant, its tokens and its budgets are looked at. */
 function decideRequest(
   policies: readonly EgressPolicy[],
-  { url, method }: { readonly url: URL; readonly method: string },
+  { url, method, isHandshake }: AskedRequest,
 ): DecidedRequest {
   const isPlain = url.protocol === 'http:';
   const host = comparedName(url.hostname);
@@ -156,6 +170,9 @@ function decideRequest(
     return { outcome: 'tunnelled', reason, policy: tunnel };
   }
   const policy = policyFor(forHost, { method, path: url.pathname });
+  if (policy && isHandshake && !policy.websocket) {
+    return { outcome: 'refused', reason: 'The egress policy has no WebSocket.', policy };
+  }
   if (policy) return { outcome: 'sent', reason: 'The first policy that matches decides.', policy };
   const reason = 'The egress policies for this host do not have the method and the path.';
   return { outcome: 'refused', reason };
@@ -164,21 +181,27 @@ function decideRequest(
 interface ExplainedValue {
   readonly policy: EgressPolicy | undefined;
   readonly isUsable: boolean;
+  readonly isHandshake: boolean;
   readonly subject: { readonly id: string; readonly container: string };
   readonly place: string | undefined;
 }
 
-function explainValue({ policy, isUsable, subject, place }: ExplainedValue): object {
+function explainValue(explained: ExplainedValue): object {
+  const { policy, isUsable, isHandshake, subject, place } = explained;
   const refused = (reason: string) => ({ sent: false, reason });
   if (!policy) return refused('The request is not opened or not sent.');
   if (!isUsable) return refused('The rules of the application do not let it send this token.');
   if (!policyHasToken(policy, subject)) return refused('The policy does not have this token.');
-  if (place === undefined) return { sent: true, reason: 'In the places that the policy names.' };
-  return placeOfPolicy(
-    policy,
-    place.replace(/^header:.*/, (text) => text.toLowerCase()),
-  )
-    ? { sent: true, reason: 'The policy has the token and the place.' }
+  const isPossible = (one: string) => !isHandshake || one.startsWith('header:');
+  const places = policy.places?.filter(isPossible) ?? [];
+  if (places.length === 0) return refused('A handshake has no body, and the policy has no header.');
+  const unless = isHandshake ? ` ${unlessGuessed}` : '';
+  if (place === undefined) {
+    return { sent: true, reason: `In the places that the policy names.${unless}`, places };
+  }
+  const spelled = place.replace(/^header:.*/, (text) => text.toLowerCase());
+  return isPossible(spelled) && placeOfPolicy(policy, spelled)
+    ? { sent: true, reason: `The policy has the token and the place.${unless}` }
     : refused('The policy does not have this place.');
 }
 

@@ -173,7 +173,7 @@ function limitOf(noun: string, limit: EgressLimit | undefined): string {
     .join(', ');
 }
 
-const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'WebSocket'] as const;
 
 interface ExplainRequestProps {
   readonly id: string;
@@ -198,7 +198,8 @@ function ExplainRequest({ id, draft }: ExplainRequestProps) {
     const { egress } = vaultFor('application:read');
     const question = {
       application_id: id,
-      ...{ method, url: url.trim() },
+      url: url.trim(),
+      ...(method === 'WebSocket' ? { method: 'GET' as const, websocket: true } : { method }),
       ...(token !== '' && { token_id: token.trim() }),
       ...(position !== '' && { place: position.trim() }),
     };

@@ -2024,6 +2024,7 @@ class SyncEgress(SyncResource):
         application_id: str,
         method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
         url: str,
+        websocket: bool | None | Unset = UNSET,
         token_id: str | None | Unset = UNSET,
         placeholder: str | None | Unset = UNSET,
         place: str | None | Unset = UNSET,
@@ -2038,6 +2039,7 @@ class SyncEgress(SyncResource):
             application_id: Whose program sends the request.
             method: The method of the request.
             url: Where it is sent.
+            websocket: True if it opens a WebSocket, by `GET`.
             token_id: A token whose placeholder is in it.
             placeholder: A placeholder that is in it, in the place of a token.
             place: Where the placeholder stands.
@@ -2045,7 +2047,7 @@ class SyncEgress(SyncResource):
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"application_id": application_id, "method": method, "url": url, "token_id": token_id, "placeholder": placeholder, "place": place, "egress": egress})
+        _body: Any = unset_removed({"application_id": application_id, "method": method, "url": url, "websocket": websocket, "token_id": token_id, "placeholder": placeholder, "place": place, "egress": egress})
         reply = self._transport.call("explainEgress", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.EgressExplanation(reply)
 
@@ -2097,6 +2099,7 @@ class AsyncEgress(AsyncResource):
         application_id: str,
         method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
         url: str,
+        websocket: bool | None | Unset = UNSET,
         token_id: str | None | Unset = UNSET,
         placeholder: str | None | Unset = UNSET,
         place: str | None | Unset = UNSET,
@@ -2111,6 +2114,7 @@ class AsyncEgress(AsyncResource):
             application_id: Whose program sends the request.
             method: The method of the request.
             url: Where it is sent.
+            websocket: True if it opens a WebSocket, by `GET`.
             token_id: A token whose placeholder is in it.
             placeholder: A placeholder that is in it, in the place of a token.
             place: Where the placeholder stands.
@@ -2118,7 +2122,7 @@ class AsyncEgress(AsyncResource):
 """
         _params: dict[str, str] = {}
         _query: dict[str, Any] = {}
-        _body: Any = unset_removed({"application_id": application_id, "method": method, "url": url, "token_id": token_id, "placeholder": placeholder, "place": place, "egress": egress})
+        _body: Any = unset_removed({"application_id": application_id, "method": method, "url": url, "websocket": websocket, "token_id": token_id, "placeholder": placeholder, "place": place, "egress": egress})
         reply = await self._transport.call("explainEgress", params=_params, query=_query, body=_body, timeout=timeout, retries=retries, trace_id=trace_id, idempotency_key=idempotency_key)
         return models.EgressExplanation(reply)
 

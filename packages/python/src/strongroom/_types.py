@@ -1720,6 +1720,7 @@ class EgressQuestionParam(TypedDict, total=False):
     application_id: str
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     url: str
+    websocket: bool | None
     token_id: str | None
     placeholder: str | None
     place: str | None
