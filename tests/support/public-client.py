@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+import time
 import traceback
 from typing import Any, Callable
 
@@ -45,6 +46,16 @@ def not_found(read: Callable[[], Any]) -> None:
     except basistheory.exceptions.NotFoundException:
         return
     raise AssertionError("it is still there")
+
+
+def ready(read: Callable[[], Any]) -> Any:
+    until = time.monotonic() + 20
+    while True:
+        try:
+            return read()
+        except basistheory.exceptions.NotFoundException:
+            assert time.monotonic() < until, "the result is never there"
+            time.sleep(0.02)
 
 
 def tokens() -> None:
@@ -141,7 +152,13 @@ def reactors() -> None:
     assert api.get_by_id(created.id).code == code
     api.patch(created.id, patch_reactor_request=request("patch_reactor_request", "PatchReactorRequest", name="s"))
     react = request("react_request", "ReactRequest", args={"key": "value"})
-    assert reactors_api.ReactorsApi(private).react(created.id, react_request=react).raw == {"key": "value"}
+    caller = reactors_api.ReactorsApi(private)
+    assert caller.react(created.id, react_request=react).raw == {"key": "value"}
+    later = request("react_request_async", "ReactRequestAsync", args={"key": "value"})
+    accepted = caller.react_async(created.id, react_request_async=later, _preload_content=False)
+    request_id = json.loads(accepted.data)["asyncReactorRequestId"]
+    result = ready(lambda: caller.result_get_by_id(created.id, request_id))
+    assert result["raw"] == {"key": "value"}, result
     api.delete(created.id)
     not_found(lambda: api.get_by_id(created.id))
 
