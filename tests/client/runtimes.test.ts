@@ -1,6 +1,6 @@
-/** The client does the same in Chromium, in every version of Node that is here, in Deno and in Bun. */
+/** The client does the same in Chromium, in every version of Node that is here, in Deno, in Bun and in workerd. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,11 +15,12 @@ import { answer } from '../support/destination.ts';
 import { engineOf } from '../support/engines.ts';
 import { linesOfLog } from '../support/logs.ts';
 import { findNode24 } from '../support/node-24.ts';
+import { nextLook } from '../support/poll.ts';
 import { runProgram } from '../support/programs.ts';
 import { startCalled } from '../support/proxy-calls.ts';
 import { startReceiver } from '../support/receivers.ts';
 import { root } from '../support/source.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
+import { freePort, temporaryDirectory } from '../support/temporary.ts';
 import { newTenant } from '../support/tenant.ts';
 import { visa } from '../support/values.ts';
 import { revealEverything, startVault, type TestVault } from '../support/vault.ts';
@@ -123,6 +124,48 @@ for (const [name, [command = '', ...flags]] of Object.entries(runtimes)) {
     assert.ok(!shown.includes(visa.number), shown);
   });
 }
+
+const withoutWorkerd = spawnSync('workerd', ['--version']).error && 'not here: workerd';
+test('the client in workerd, an edge runtime', { skip: withoutWorkerd }, async (t) => {
+  const input = await inputOf();
+  const directory = temporaryDirectory(t);
+  const port = await freePort();
+  const respond = `Response.json(await exercise(${JSON.stringify(input)}))`;
+  writeFileSync(
+    join(directory, 'worker.mjs'),
+    `${program}\nexport default { async fetch() { return ${respond}; } };\n`,
+  );
+  writeFileSync(
+    join(directory, 'config.capnp'),
+    `using Workerd = import "/workerd/workerd.capnp";
+const worker :Workerd.Worker = (
+  modules = [(name = "worker", esModule = embed "worker.mjs")],
+  compatibilityDate = "2026-11-01",
+  globalOutbound = "network");
+const config :Workerd.Config = (
+  services = [(name = "main", worker = .worker), (name = "network", network = (allow = ["local"]))],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")]);
+`,
+  );
+  const child = spawn('workerd', ['serve', join(directory, 'config.capnp')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const shown: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => shown.push(chunk));
+  t.after(() => child.kill());
+  let response: Response | undefined;
+  while (!response) {
+    assert.equal(child.exitCode, null);
+    response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
+    if (!response) await nextLook();
+  }
+  assert.deepEqual(await response.json(), expected);
+  child.kill();
+  await once(child, 'close');
+  const text = String(Buffer.concat(shown));
+  assert.match(text, /hidden/);
+  assert.ok(!text.includes(visa.number), text);
+});
 
 test('the client in Chromium, on a page of another origin', { skip: withoutBrowser }, async (t) => {
   const input = await inputOf();
