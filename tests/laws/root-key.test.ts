@@ -49,7 +49,7 @@ const refusals: readonly Refusal[] = [
   {
     title: 'another root key in the environment',
     spoil: () => ({ STRONGROOM_ROOT_KEY: foreign() }),
-    says: /root key \(environment\) does not open the keys stored in this database/,
+    says: /root key \(environment\) does not open the keys stored in this database: .* of the source file\)/,
   },
   {
     title: 'another root key in the file',
@@ -69,6 +69,20 @@ const refusals: readonly Refusal[] = [
     spoil: (place) => ({ STRONGROOM_ROOT_KEY_FILE: join(place.dataDir, 'elsewhere.key') }),
     says: /root key \(file .*elsewhere\.key\) is missing/,
   },
+  ...[
+    { SOURCE: 'vault-transit', VAULT_ADDRESS: 'https://127.0.0.1:9', VAULT_TOKEN: 'token' },
+    { SOURCE: 'aws-kms', AWS_KMS_KEY: 'alias/of-nothing', AWS_KMS_REGION: 'eu-west-1' },
+    { SOURCE: 'shamir' },
+  ].map(({ SOURCE: source, ...variables }) => ({
+    title: `the source ${source}, which never wrapped a key`,
+    spoil: () => ({
+      STRONGROOM_ROOT_KEY_SOURCE: source,
+      ...Object.fromEntries(
+        Object.entries(variables).map(([name, value]) => [`STRONGROOM_${name}`, value]),
+      ),
+    }),
+    says: /are wrapped by (?:the source )?file.* STRONGROOM_ROOT_KEY_SOURCE=file/i,
+  })),
   {
     title: 'a malformed root key in the environment',
     spoil: () => ({ STRONGROOM_ROOT_KEY: foreign().slice(0, -4) }),

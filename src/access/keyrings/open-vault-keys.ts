@@ -7,8 +7,8 @@ import type { Random } from '../../base/random.ts';
 import { keyVersionOf, requireAuthentic, sealsText } from '../../keys/envelope.ts';
 import { keyringBinding, rootKeys } from '../../keys/keyring.ts';
 import { RootKeyError } from '../../keys/root/root-key.ts';
-import { isLocalName, type RootKeys } from '../../keys/root/sources.ts';
-import { readStored } from '../../keys/root/wrapped.ts';
+import { isLocal, isLocalName, type RootKeys } from '../../keys/root/sources.ts';
+import { type KeyHeader, readStored } from '../../keys/root/wrapped.ts';
 import { isTombstone } from '../../keys/tombstone.ts';
 import { newVaultId } from '../../keys/vault-name.ts';
 import { anyTenant, tenantsAfter } from '../../store/queries/tenants.ts';
@@ -61,12 +61,15 @@ export interface OpenedVaultKeys {
   readonly proof: RootKeyProof;
 }
 
+type RootKeyNames = Pick<KeyHeader, 'source' | 'keyId'>;
+
 /** The start is refused: the root key is not the one that sealed what is stored. */
 export class ForeignRootKeyError extends Error {
-  constructor(origin: string) {
+  constructor(origin: string, header: RootKeyNames | undefined) {
+    const needed = header ? ` (key ${header.keyId} of the source ${header.source})` : '';
     super(
       `The root key (${origin}) does not open the keys stored in this database: it is another ` +
-        'root key than the one they were sealed with, or the database was altered. Restore the right ' +
+        `root key than the one they were sealed with${needed}, or the database was altered. Restore the right ` +
         'root key from its backup. Nothing was changed.',
     );
     this.name = 'ForeignRootKeyError';
@@ -295,8 +298,12 @@ export async function reached<T>(action: () => Promise<T>): Promise<T> {
 
 function foreign({ chosen }: RootKeys, stored: StoredVaultKey | undefined): Error {
   const { source, keyId } = stored?.header ?? {};
-  if (source === undefined || source === chosen.source || isLocalName(source)) {
-    return new ForeignRootKeyError(chosen.origin);
+  if (
+    source === undefined ||
+    source === chosen.source ||
+    (isLocalName(source) && isLocal(chosen))
+  ) {
+    return new ForeignRootKeyError(chosen.origin, stored?.header);
   }
   return new RootKeyError(
     `the keys in this database are wrapped by ${source} (key ${keyId}): set STRONGROOM_ROOT_KEY_SOURCE=${source} ` +

@@ -8,7 +8,7 @@ import { openVault, type Vault } from '../../runtime/open-vault.ts';
 import { openRestored } from '../../store/open/open.ts';
 import { RestoreError } from '../../store/restore-error.ts';
 import { databaseFile } from '../../store/sqlite/database.ts';
-import { restoreSqlite } from '../../store/sqlite/restore.ts';
+import { requireEmptyDirectory, restoreSqlite } from '../../store/sqlite/restore.ts';
 import { type Command, jsonFlag, print, UsageError } from '../terminal/command.ts';
 import { counted, startProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
@@ -44,6 +44,8 @@ export const restoreCommand: Command = {
     if (typeof directory !== 'string') throw new UsageError('the DIR of the backup is required');
     const config = readConfig(terminal.env);
     const isDry = flags['dry-run'] === true;
+    // Before people are asked for shares, and a large backup is read.
+    if (!isDry) await requireEmptyPlace(config);
     const backup = await verifyBackup(terminal, directory, { config, withoutShares: isDry });
     const { manifest, logFindings } = backup;
     const [finding] = logFindings;
@@ -66,6 +68,12 @@ export const restoreCommand: Command = {
     return 0;
   },
 };
+
+async function requireEmptyPlace({ dataDir, databaseUrl }: Config): Promise<void> {
+  if (databaseUrl === undefined) return requireEmptyDirectory(dataDir);
+  const { requireEmptyDatabase } = await import('../../store/postgres/restore.ts');
+  await requireEmptyDatabase(databaseUrl);
+}
 
 /** Into an empty place. */
 async function restore(terminal: Terminal, backup: VerifiedBackup, config: Config): Promise<void> {

@@ -6,9 +6,9 @@ import { readLogs, tenantsWithLogs } from '../../audit/read.ts';
 import { LogVerifier } from '../../audit/verify.ts';
 import { systemClock } from '../../base/clock.ts';
 import { pooledRandom } from '../../base/random.ts';
-import type { SharedKeys } from '../../keys/root/root-key.ts';
+import { RootKeyError, type SharedKeys } from '../../keys/root/root-key.ts';
 import { shamirName } from '../../keys/root/shamir.ts';
-import { openRootKeys } from '../../keys/root/sources.ts';
+import { canUnwrap, openRootKeys, type RootKeys } from '../../keys/root/sources.ts';
 import type { Config } from '../../runtime/config/config.ts';
 import { schemaVersion } from '../../store/migrations/migrate.ts';
 import { openBackedUp, type ReadOnlyStore } from '../../store/open/read-only.ts';
@@ -175,7 +175,10 @@ export async function sharesOf(
   return isInShares(root_key, config) ? await readSharedKeys(terminal, store) : undefined;
 }
 
-/** @throws RestoreError where the configured root key is not the one that opens the vault. */
+/**
+ * @throws RestoreError where the configured root key is not the one that opens the vault, which names both sources if
+ * they differ.
+ */
 export async function verifyRootKey(
   store: ReadOnlyStore,
   root_key: Manifest['root_key'],
@@ -185,7 +188,17 @@ export async function verifyRootKey(
   }: Pick<Config, 'rootKey'> & { readonly sharedKeys: SharedKeys | undefined },
 ): Promise<void> {
   const tools = { clock: systemClock, random: pooledRandom(), createIfMissing: false };
-  const roots = await openRootKeys({ ...rootKey, ...tools, sharedKeys });
+  const settings = { ...rootKey, ...tools, sharedKeys };
+  const isOfOther = root_key !== null && root_key.source !== rootKey.source;
+  const advice = isOfOther ? adviceOn(root_key, rootKey.source) : '';
+  if (isOfOther && !canUnwrap(root_key.source, settings)) throw new RestoreError(advice);
+  let roots: RootKeys;
+  try {
+    roots = await openRootKeys(settings);
+  } catch (error) {
+    if (!isOfOther || !(error instanceof RootKeyError)) throw error;
+    throw new RestoreError(`${error.message}. ${advice}`, { cause: error });
+  }
   try {
     if ((await readVaultKeys({ ...tools, store, roots })) !== undefined) return;
     const needed =
@@ -194,11 +207,20 @@ export async function verifyRootKey(
         : `key ${root_key.key_id} of the source ${root_key.source}`;
     const { origin } = roots.chosen;
     throw new RestoreError(
-      `The root key (${origin}) does not open the vault, which was sealed under ${needed}. Provide that key.`,
+      `The root key (${origin}) does not open the vault, which was sealed under ${needed}. Provide that key.` +
+        (isOfOther ? ` ${advice}` : ''),
     );
   } finally {
     roots.close();
   }
+}
+
+function adviceOn({ source, key_id }: NonNullable<Manifest['root_key']>, chosen: string): string {
+  const how = source === shamirName ? 'give the shares when asked' : 'its variables, with that key';
+  return (
+    `The root key of the vault is key ${key_id} of the source ${source}, and STRONGROOM_ROOT_KEY_SOURCE is ` +
+    `${chosen}. Set STRONGROOM_ROOT_KEY_SOURCE=${source} and ${how}. Nothing was changed.`
+  );
 }
 
 /** Each hash of the whole log is computed again. */

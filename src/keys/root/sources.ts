@@ -179,6 +179,20 @@ export async function openRootKeys({
   };
 }
 
+/**
+ * Whether these settings name a key that could unwrap what the source of that name has wrapped. Nothing is opened.
+ */
+export function canUnwrap(
+  name: string,
+  { source, read, sharedKeys }: Pick<RootKeysSettings, 'source' | 'read' | 'sharedKeys'>,
+): boolean {
+  if (name === source) return true;
+  if (source === shamirSource.name && sharedKeys === undefined) return false;
+  const able = isLocalName(name) ? localNames : new Set([name]);
+  if (able.has(source)) return true;
+  return sources.some((one) => able.has(one.name) && one.isConfigured(read, sharedKeys));
+}
+
 const noSharesText =
   'this command cannot make or use shares of a root key; see "strongroom keys rotate root --help"';
 

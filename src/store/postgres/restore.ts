@@ -53,6 +53,18 @@ export async function restorePostgres(options: PostgresRestoreOptions): Promise<
   });
 }
 
+/** @throws RestoreError where the database has tables of a vault. */
+export async function requireEmptyDatabase(databaseUrl: string): Promise<void> {
+  await withSession(databaseUrl, requireEmpty);
+}
+
+async function requireEmpty(session: Session): Promise<void> {
+  if ((await placeOf((text, values) => run(session, text, values))) !== 'taken') return;
+  throw new RestoreError(
+    'The database is not empty: it has tables with the names of a vault. Name an empty one. Nothing was changed.',
+  );
+}
+
 async function withSession<T>(
   databaseUrl: string,
   work: (session: Session) => Promise<T>,
@@ -97,11 +109,7 @@ async function takePlace(session: Session): Promise<void> {
   }
   await run(session, 'begin');
   await run(session, `select pg_advisory_xact_lock(${migrationLock})`);
-  if ((await placeOf((text, values) => run(session, text, values))) === 'taken') {
-    throw new RestoreError(
-      'The database is not empty: it has tables with the names of a vault. Name an empty one. Nothing was changed.',
-    );
-  }
+  await requireEmpty(session);
   await run(
     session,
     [

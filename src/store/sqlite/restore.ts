@@ -41,10 +41,10 @@ export async function restoreSqlite({
   complete,
 }: SqliteRestoreOptions): Promise<void> {
   const target = databaseFile(dataDir);
-  refuseTaken(target);
+  requireEmptyDirectory(dataDir);
   const lock = lockDirectory(dataDir);
   try {
-    refuseTaken(target);
+    requireEmptyDirectory(dataDir);
     const staging = stagingDirectory(dataDir);
     rmSync(staging, { recursive: true, force: true });
     makePrivateDirectory(dataDir);
@@ -74,7 +74,9 @@ export async function restoreSqlite({
   }
 }
 
-function refuseTaken(target: string): void {
+/** @throws RestoreError where the directory has a database. */
+export function requireEmptyDirectory(dataDir: string): void {
+  const target = databaseFile(dataDir);
   if (!existsSync(target)) return;
   throw new RestoreError(`The place is not empty: ${target} exists. Nothing was changed.`);
 }
