@@ -82,6 +82,18 @@ test('a copy by way of PgBouncer, which would give up its locks, is refused', as
   }
 });
 
+test('PgBouncer in statement mode is refused at the start, by its setting', async (t) => {
+  if (isMissing(t, 'pgbouncer')) return;
+  const place = await engine.place(t);
+  const databaseUrl = await startPgBouncer(t, place.databaseUrl ?? '', { pool_mode: 'statement' });
+  for (const command of ['serve', 'database migrate']) {
+    const environment = environmentOf({ ...place, databaseUrl });
+    const { code, stdout, stderr } = await runCommand(command.split(' '), environment);
+    assert.equal(code, 1);
+    assert.match(stdout + stderr, /whose pool_mode is statement.* Set pool_mode = transaction/);
+  }
+});
+
 test('the contract of the store holds through PgBouncer in transaction mode', async (t) => {
   if (isMissing(t, 'pgbouncer')) return;
   const url = await startPgBouncer(t, (await sharedPostgres()).url);

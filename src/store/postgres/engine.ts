@@ -33,7 +33,7 @@ import { type Line, Pool } from './pool.ts';
 import { createPostgresReader } from './reader.ts';
 import { Servers, type SessionParameters, serverName } from './servers.ts';
 import { commitSideBySide } from './side-by-side-commits.ts';
-import { checkServers } from './start.ts';
+import { checkServers, explainPooler } from './start.ts';
 import { watchSilence } from './watch.ts';
 import { explainWorker } from './workers.ts';
 
@@ -126,7 +126,7 @@ export async function openPostgres(
     if (options.isDistributed) await distributeTables(servers, { emptyOnly: true });
   } catch (error) {
     await servers.close();
-    throw explainWorker(error);
+    throw explainPooler(explainWorker(error));
   }
   return createEngine(servers, options, whole, migrations.length);
 }

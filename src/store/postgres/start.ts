@@ -16,6 +16,9 @@ const nameOne = 'Name one primary and its standbys.';
 /** PostgreSQL's code for a database that does not exist. */
 const unknownDatabase = '3D000';
 
+/** PgBouncer's words for `begin`. */
+const withoutTransactions = /^transaction blocks not allowed in statement pooling mode/;
+
 /**
  * A host that cannot be reached now may be the standby that is being repaired; it is looked at again when
  * it is needed.
@@ -62,4 +65,14 @@ export function problemOf(examined: readonly ExaminedServer[]): string | undefin
     .join('; ');
   const advice = 'Name the primary, promote a standby, or turn default_transaction_read_only off.';
   return `names no server that accepts writes: ${each}. ${advice}`;
+}
+
+/** The error of a start by way of a PgBouncer that takes no transactions. Any other error stays as it is. */
+export function explainPooler(error: unknown): unknown {
+  if (!(error instanceof Error) || !withoutTransactions.test(error.message)) return error;
+  return new DatabaseServerError(
+    'STRONGROOM_DATABASE_URL leads to a PgBouncer whose pool_mode is statement, which takes no transactions. Set ' +
+      'pool_mode = transaction there.',
+    { cause: error },
+  );
 }
