@@ -11,7 +11,7 @@ import { nearQuotas, oldKeys, stuckRotations, unusedKeys } from '../access/tenan
 import { readTenant, type TenantReading } from '../access/tenants/read.ts';
 import { updateTenant } from '../access/tenants/update.ts';
 import { reportUsage } from '../access/tenants/usage-report.ts';
-import { alteredLog, alteredRows } from '../audit/problems.ts';
+import { alteredLog, alteredRows, unverifiedLog } from '../audit/problems.ts';
 import { endingCertificates } from '../proxies/problems.ts';
 import { type ProblemCheck, problemKinds, problemReports } from '../rules/tenant-problems.ts';
 import { failingWebhooks } from '../webhooks/problems.ts';
@@ -155,6 +155,7 @@ type TenantReporting = TenantReading & ActivityReporting & { readonly keyMaxAgeM
 const checks: readonly ProblemCheck<TenantReporting>[] = [
   alteredRows,
   alteredLog,
+  unverifiedLog,
   failingWebhooks,
   endingCertificates,
   stuckRotations,

@@ -5,6 +5,7 @@ import { type ProblemCheck, problemsMax } from '../rules/tenant-problems.ts';
 import type { Store } from '../store/store.ts';
 import { findLogs } from './find.ts';
 import { newestOwnEntry } from './newest-entry.ts';
+import { lastVerified } from './verified.ts';
 
 const daysLookedAt = 30;
 
@@ -60,6 +61,28 @@ export const alteredLog: ProblemCheck<{ readonly store: Store }> = {
           'Find out who writes to the database. The command "strongroom logs verify" names all altered entries.',
         entity_type,
         entity_id,
+      },
+    ];
+  },
+};
+
+/** What was signed long ago, and that no verification has read. */
+export const unverifiedLog: ProblemCheck<{ readonly store: Store }> = {
+  permission: 'log:read',
+  find: async ({ store }, tenant, now) => {
+    const seq = ((await lastVerified(store, tenant, now))?.to ?? 0) + 1;
+    const signed = await store.get('checkpoints', { tenant_id: tenant.id, seq });
+    if (signed === undefined || signed.created_at >= now - daysLookedAt * day) return [];
+    return [
+      {
+        kind: 'unverified_log',
+        severity: 'warning',
+        message: `The log from checkpoint ${seq} on has waited for a verification for more than ${daysLookedAt} days.`,
+        advice:
+          'Open the page of the log in the console, or send GET /logs/verification once a day. The command ' +
+          '"strongroom logs verify" reads the whole log.',
+        entity_type: 'log_checkpoint',
+        entity_id: String(seq),
       },
     ];
   },

@@ -82,7 +82,8 @@ const placeOf = ({ from, to }: Verified): string => `checkpoints ${from} to ${to
 /** At the end of a message, behind whatever else it says. */
 const placeIn = /: checkpoints (\d+) to (\d+)$/;
 
-async function lastVerified(
+/** How far the log is verified, as the newest entry of a verification says. */
+export async function lastVerified(
   store: Store,
   tenant: Tenant,
   now: Instant,

@@ -12,6 +12,7 @@ import type { Tenant } from './tenant.ts';
 export const problemKinds = [
   'altered_row',
   'altered_log',
+  'unverified_log',
   'old_key',
   'key_rotation',
   'unused_key',

@@ -3,8 +3,17 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { signedEveryMs } from '../../src/audit/checkpoints.ts';
+import { day } from '../../src/base/clock.ts';
 import { withoutBrowser } from '../support/browser.ts';
-import { button, consoleOf, type Desk, openPage, violationsOn } from '../support/console-pages.ts';
+import {
+  administratorCode,
+  button,
+  consoleOf,
+  type Desk,
+  newWatchedPage,
+  openPage,
+  violationsOn,
+} from '../support/console-pages.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { alterNewestEntry, linesOfLog, signCheckpoints } from '../support/logs.ts';
 import { untilUsed } from '../support/tenant.ts';
@@ -14,7 +23,7 @@ onBothEngines('the log in the console', (engine) => {
     test('the log in the console', { skip: withoutBrowser }, () => undefined);
     return;
   }
-  const { newDesk } = consoleOf(engine);
+  const { browser, newDesk } = consoleOf(engine);
 
   /** What happened until now is signed. */
   async function sign({ tenant }: Desk): Promise<void> {
@@ -106,5 +115,24 @@ onBothEngines('the log in the console', (engine) => {
     await page.getByText('Alert: the log is not as it was written').waitFor();
     assert.deepEqual(await violationsOn(page), []);
     assert.deepEqual(complaints, []);
+  });
+
+  test('a log that nobody has verified for a month is a problem, which its page mends', async () => {
+    const desk = await newDesk();
+    const { tenant, context } = desk;
+    await sign(desk);
+    await context.close();
+    tenant.vault.clock.advance(31 * day);
+    const later = await browser().newContext();
+    const { page, complaints } = await newWatchedPage(later);
+    // Who opens the overview has the log verified.
+    await page.goto(`${tenant.vault.url}/console/problems#${await administratorCode(tenant)}`);
+    await page.getByText('send GET /logs/verification once a day').waitFor();
+    await page.getByRole('link', { name: 'has waited for a verification' }).click();
+    await page.getByText('verified up to').waitFor();
+    await openPage(page, 'Problems');
+    await page.getByText('No problems found').waitFor();
+    assert.deepEqual(complaints, []);
+    await later.close();
   });
 });

@@ -56,6 +56,28 @@ onBothEngines('GET /logs/verification', (engine) => {
     assert.ok((await tenant.logged('log_checkpoint')).includes('verify'));
   });
 
+  test('a log that waits 30 days for a verification is a problem until it is verified', async () => {
+    const tenant = await tenants();
+    const key = tenant.managementKey;
+    const waiting = async () => {
+      const { body } = await tenant.send('GET', '/tenants/self/reports/problems', { key });
+      return body.problems.filter(({ kind }: { kind: string }) => kind === 'unverified_log');
+    };
+    await grow(tenant);
+    await verify(tenant);
+    await grow(tenant);
+    tenant.vault.clock.advance(30 * day);
+    assert.deepEqual(await waiting(), []);
+    tenant.vault.clock.advance(1);
+    const [problem] = await waiting();
+    assert.deepEqual(
+      [problem.severity, problem.entity_type, problem.entity_id],
+      ['warning', 'log_checkpoint', '2'],
+    );
+    await verify(tenant);
+    assert.deepEqual(await waiting(), []);
+  });
+
   test('200: what was altered since is found, and the log is intact only from there on', async () => {
     const tenant = await tenants();
     await createWebhook(tenant, { events: ['alert.altered_log'] });

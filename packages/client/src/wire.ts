@@ -2271,6 +2271,7 @@ export interface TenantProblem {
   kind:
     | 'altered_row'
     | 'altered_log'
+    | 'unverified_log'
     | 'old_key'
     | 'key_rotation'
     | 'unused_key'

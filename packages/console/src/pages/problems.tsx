@@ -16,6 +16,8 @@ function placeOf({ kind, entity_type, entity_id }: TenantProblem): string {
       return hrefOf('/log', { entity_type, entity_id });
     case 'altered_log':
       return foundHref();
+    case 'unverified_log':
+      return hrefOf('/log');
     case 'webhook':
       return hrefOf(`/webhooks/${id}`);
     case 'deliveries':

@@ -1173,7 +1173,7 @@ class TenantKeys(Object):
 class TenantProblem(Object):
     """`TenantProblem` of the interface."""
 
-    kind: Literal["altered_row", "altered_log", "old_key", "key_rotation", "unused_key", "certificate", "webhook", "deliveries", "quota"]
+    kind: Literal["altered_row", "altered_log", "unverified_log", "old_key", "key_rotation", "unused_key", "certificate", "webhook", "deliveries", "quota"]
     """What kind of problem it is."""
     severity: Literal["warning", "problem"]
     """`problem` for what does not work now, `warning` for what soon may not."""
