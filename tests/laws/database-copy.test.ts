@@ -1,5 +1,6 @@
 /** A vault moves to either engine with everything that it holds, or stays as it is and says why. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -146,6 +147,27 @@ test('a URL that leads to no database is said by its option, whichever it is', a
     }
   }
   assert.deepEqual(existsSync(dataDir) ? readdirSync(dataDir) : [], []);
+});
+
+test('a user of the database who may create nothing is said in words, and nothing is written', async (t) => {
+  const engine = engineOf('postgres');
+  const target = await emptyPlace(t, engine);
+  const role = `reader_${randomUUID().slice(0, 8)}`;
+  await engine.run(target, `create role ${role} login`);
+  t.after(() => engine.run(target, `drop role ${role}`));
+  await engine.run(target, 'revoke create on schema public from public');
+  const limited = Object.assign(new URL(target.databaseUrl ?? ''), { username: role }).href;
+  const { dataDir } = await engineOf('sqlite').place(t);
+  const embedded = environmentOf({ databaseUrl: undefined, dataDir });
+  await runCommand(['database', 'migrate'], embedded);
+  for (const [words, environment] of [
+    [['database', 'copy', '--from', dataDir, '--to', limited], embedded],
+    [['database', 'migrate'], environmentOf({ ...target, databaseUrl: limited })],
+  ] as const) {
+    const { code, stderr } = await runCommand([...words], environment);
+    assert.equal(code, 1);
+    assert.match(stderr, /: permission denied for schema public; grant that right to the user/);
+  }
 });
 
 test('a database without a vault is said by its name, and nothing is written', async (t) => {

@@ -36,6 +36,9 @@ const databaseErrors = /^(?:08|53|57|58)[0-9A-Z]{3}$/;
 /** Those of the address: no such user, a wrong password, no such database. */
 const addressErrors = /^(?:28|3D)[0-9A-Z]{3}$/;
 
+/** PostgreSQL's code for what the user may not do. Its messages name tables and schemas, and no value. */
+const insufficientPrivilege = '42501';
+
 /** Node's code for what SQLite refuses. Its messages name tables and columns, and no value. */
 const sqliteError = 'ERR_SQLITE_ERROR';
 
@@ -58,6 +61,9 @@ export function explain(error: unknown): string {
   if (operatorErrors.has(error.name) || 'syscall' in error) return error.message;
   const code = 'code' in error ? String(error.code) : '';
   if (addressErrors.test(code)) return `${error.message}; check STRONGROOM_DATABASE_URL`;
+  if (code === insufficientPrivilege) {
+    return `${error.message}; grant that right to the user of the database URL`;
+  }
   const isOfDatabase = code === sqliteError || databaseErrors.test(code);
   return isOfDatabase ? error.message : `${code} ${reasonOf(error)}`.trim();
 }
