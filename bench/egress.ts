@@ -1,6 +1,7 @@
 /**
  * What a request costs that a program sends through the forward proxy, with a value in it, beside a call of a proxy
- * with the same value: processor time of the vault, on kept connections. And the memory of open connections.
+ * with the same value: processor time of the vault, on kept connections. And the memory of open connections and of open
+ * WebSockets, and what their messages cost beside a response of the same size.
  */
 
 import { once } from 'node:events';
@@ -13,6 +14,7 @@ import { connect as connectTls } from 'node:tls';
 import { parseArgs } from 'node:util';
 import { newAuthority } from '../src/keys/temporary-authority.ts';
 import { freePort } from '../tests/support/temporary.ts';
+import { frame, handshakeKey } from '../tests/support/websocket.ts';
 import { digits, median, table } from './markdown.ts';
 import { startServer } from './process.ts';
 import { using as watching } from './resources.ts';
@@ -25,6 +27,9 @@ const { values: flags } = parseArgs({
     requests: { type: 'string', default: '2000' },
     engine: { type: 'string', default: 'embedded' },
     connections: { type: 'string', default: '200' },
+    // A tenant has at most 64 for a host on a thread.
+    websockets: { type: 'string', default: '60' },
+    megabytes: { type: 'string', default: '100' },
   },
 });
 const goals = { ratio: 1.3, megabytes: 60 } as const;
@@ -64,9 +69,12 @@ const vault = await startVault({
     STRONGROOM_EGRESS_ADDRESS: `127.0.0.1:${egressPort}`,
   },
 });
+/** Until the end: what was closed would leave memory to what is opened next. */
+const held: { destroy(): unknown }[] = [];
 try {
   await measure();
 } finally {
+  for (const one of held) one.destroy();
   await vault.close();
   await destination.stop();
 }
@@ -79,6 +87,8 @@ async function send(method: 'GET' | 'POST', path: string, body: object | undefin
 async function measure(): Promise<void> {
   const card = { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 };
   const { id } = await send('POST', '/tokens', { type: 'card', data: card }, vault.keys.reveal);
+  const text = { type: 'token', data: 'an api key of thirty characters' };
+  const secret = await send('POST', '/tokens', text, vault.keys.reveal);
   const egress = [
     {
       host: 'localhost',
@@ -86,6 +96,14 @@ async function measure(): Promise<void> {
       paths: ['/charges'],
       tokens: [id],
       places: ['json:number'],
+    },
+    {
+      host: 'localhost',
+      port: tlsPort,
+      methods: ['GET'],
+      tokens: [secret.id],
+      places: ['header:authorization'],
+      websocket: true,
     },
   ];
   const permissions = ['proxy:invoke'];
@@ -126,7 +144,27 @@ async function measure(): Promise<void> {
     costs.push({ proxy: proxyMs, egress: egressMs });
     ratios.push(egressMs / proxyMs);
   }
-  const opening = await grownBy(() => openConnection(key, certificate, true));
+  const opening = await grownBy(() => openConnection(key, certificate, true), flags.connections);
+  const ofText = await send('POST', '/placeholders', { token_id: secret.id }, key);
+  const openSocket = async () => {
+    const socket = await openConnection(key, certificate);
+    socket.write(handshakeOf(ofText.placeholder));
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    if (!head.toString().startsWith('HTTP/1.1 101')) throw new Error('no WebSocket was opened');
+    return socket;
+  };
+  const sockets = await grownBy(openSocket, flags.websockets);
+  const live = await openSocket();
+  const streams: { messages: number; response: number; grown: number }[] = [];
+  for (let round = -1; round < Number(flags.rounds); round += 1) {
+    const request = `GET /large/${flags.megabytes} HTTP/1.1\r\nhost: ${host}\r\nauthorization: ${ofText.placeholder}\r\n\r\n`;
+    const body = await streamed(await openConnection(key, certificate), request);
+    const messages = await streamed(live, frame({ payload: flags.megabytes, masked: true }));
+    if (round < 0) continue;
+    const { cpuMs: response } = body;
+    streams.push({ messages: messages.cpuMs, response, grown: messages.grown });
+  }
+  live.destroy();
   process.stdout.write(
     `${table(
       [
@@ -138,7 +176,11 @@ async function measure(): Promise<void> {
         { way: 'the forward proxy', ms: median(costs.map(({ egress }) => egress)) },
       ],
     )}\n\nratio ${digits(median(ratios), 2)} (at most ${goals.ratio})\n` +
-      `${flags.connections} opened connections: ${digits(opening)} MB more resident (at most ${goals.megabytes})\n`,
+      `${flags.connections} opened connections: ${digits(opening)} MB more resident (at most ${goals.megabytes})\n` +
+      `${flags.websockets} idle WebSockets: ${digits(sockets)} MB more resident\n` +
+      `${flags.megabytes} MB of messages: ${digits(median(streams.map(({ messages }) => messages)))} ms, ` +
+      `${digits(median(streams.map((one) => one.messages / one.response)))} of a response, ` +
+      `${digits(median(streams.map(({ grown }) => grown)))} MB more resident\n`,
   );
 }
 
@@ -199,13 +241,42 @@ async function openConnection(key: string, certificate: string, isUsed = false) 
   return secured;
 }
 
-/** How many megabytes more the vault holds with so many connections open. */
-async function grownBy(open: () => Promise<{ destroy(): unknown }>): Promise<number> {
-  const held: { destroy(): unknown }[] = [];
+function handshakeOf(placeholder: string): string {
+  const lines = [
+    ...['GET /live HTTP/1.1', `host: ${host}`, `authorization: Bearer ${placeholder}`],
+    ...['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13'],
+    `sec-websocket-key: ${handshakeKey}`,
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+/** Until as much has come as was asked for: processor time, and megabytes more that were resident meanwhile. */
+async function streamed(socket: Socket, asking: string | Buffer) {
+  let left = Number(flags.megabytes) * megabyte;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const count = ({ length }: Buffer) => {
+    left -= length;
+    if (left <= 0) resolve();
+  };
   const { used } = await watching({ pid: vault.server.pid }, async () => {
-    while (held.length < Number(flags.connections)) held.push(await open());
+    socket.on('data', count);
+    socket.write(asking);
+    await promise;
   });
-  for (const one of held) one.destroy();
+  socket.off('data', count);
+  const [before = Number.NaN] = used.residentBytes;
+  const grown = (Math.max(...used.residentBytes) - before) / megabyte;
+  return { cpuMs: used.cpuSeconds * 1000, grown };
+}
+
+/** How many megabytes more the vault holds with so many connections open. */
+async function grownBy(
+  open: () => Promise<{ destroy(): unknown }>,
+  count: string,
+): Promise<number> {
+  const { used } = await watching({ pid: vault.server.pid }, async () => {
+    for (let at = 0; at < Number(count); at += 1) held.push(await open());
+  });
   const [before = Number.NaN] = used.residentBytes;
   return (Math.max(...used.residentBytes) - before) / megabyte;
 }

@@ -2,10 +2,12 @@
  * The other two hosts when proxies are measured, each run as a process of its own: a destination over TLS,
  * and a bare reverse proxy of `node:http` in front of it, which does nothing but pass on.
  */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createProxy, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent, createServer, request as send } from 'node:https';
-import { pipeline } from 'node:stream';
+import { type Duplex, pipeline } from 'node:stream';
+import { accept, frame, framesOf } from '../tests/support/websocket.ts';
 
 const megabyte = Buffer.alloc(1_048_576, 'x');
 
@@ -21,10 +23,15 @@ const {
 const textOf = (path: string | undefined) => readFileSync(path ?? '', 'utf8');
 
 const roles: Readonly<Record<string, () => void>> = {
-  /** Answers whatever is sent with a kilobyte; `/large/100` with so many megabytes. */
+  /** Answers whatever is sent with a kilobyte; `/large/100` with so many megabytes, as does a WebSocket a message. */
   destination: () => {
     const answer = Buffer.from(JSON.stringify({ approved: true, text: 'x'.repeat(990) }));
-    createServer({ cert: textOf(HOSTS_CERT), key: textOf(HOSTS_KEY) }, (request, response) => {
+    const server = createServer({ cert: textOf(HOSTS_CERT), key: textOf(HOSTS_KEY) });
+    server.on('upgrade', (request, socket) => {
+      accept(request, socket);
+      void sendMessages(socket);
+    });
+    server.on('request', (request, response) => {
       const [, megabytes] = /^\/large\/(\d+)$/.exec(request.url ?? '') ?? [];
       request.resume().on('end', () => {
         if (megabytes !== undefined) {
@@ -37,7 +44,8 @@ const roles: Readonly<Record<string, () => void>> = {
         });
         response.end(answer);
       });
-    }).listen(Number(HOSTS_TLS_PORT), '127.0.0.1', () => {
+    });
+    server.listen(Number(HOSTS_TLS_PORT), '127.0.0.1', () => {
       // Says that the other port is ready.
       createProxy((_request, response) => response.end()).listen(Number(HOSTS_PORT), '127.0.0.1');
     });
@@ -97,6 +105,17 @@ function sendLarge(response: ServerResponse, megabytes: number): void {
     response.end();
   };
   more();
+}
+
+/** As many megabytes as a message says, in messages of 16 KiB. */
+async function sendMessages(socket: Duplex): Promise<void> {
+  const message = frame({ payload: megabyte.subarray(0, 16_384) });
+  socket.on('error', () => socket.destroy());
+  for await (const { payload } of framesOf(socket)) {
+    for (let sent = 0; sent < Number(payload) * 64; sent += 1) {
+      if (!socket.write(message)) await once(socket, 'drain');
+    }
+  }
 }
 
 const role = roles[HOSTS_ROLE ?? ''];
