@@ -182,6 +182,32 @@ onBothEngines('editors of the console', (engine) => {
     assert.deepEqual(complaints, []);
   });
 
+  test('a webhook is disabled without taking back what somebody else changed', async () => {
+    const { tenant, page, complaints } = await newDesk();
+    const key = tenant.managementKey;
+    const url = 'https://receiver.invalid/events';
+    const first = { name: 'orders', url, events: ['token.created'] };
+    const { body } = await tenant.send('POST', '/webhooks', { key, body: first });
+    await openPage(page, 'Webhooks');
+    await page.getByRole('link', { name: 'orders' }).click();
+    await button(page, 'Disable').waitFor();
+    const theirs = {
+      ...first,
+      name: 'renamed',
+      events: ['token.deleted'],
+      notify_email: 'a@b.example',
+    };
+    const changed = await tenant.send('PUT', `/webhooks/${body.id}`, { key, body: theirs });
+    assert.equal(changed.status, 200, changed.text);
+    await button(page, 'Disable').click();
+    await page.getByRole('heading', { level: 1, name: 'renamed' }).waitFor();
+    const { body: stored } = await tenant.send('GET', `/webhooks/${body.id}`, { key });
+    const { name, events, notify_email, status } = stored;
+    assert.deepEqual({ ...first, name, events, notify_email }, theirs);
+    assert.equal(status, 'disabled');
+    assert.deepEqual(complaints, []);
+  });
+
   test('what was typed is there when the person comes back from another page', async () => {
     const { tenant, page, complaints } = await newDesk();
     await tenant.application(support);

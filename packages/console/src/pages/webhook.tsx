@@ -57,9 +57,10 @@ export function WebhookPage({ id }: { id: string }) {
       deliveries.reload();
     });
   const setStatus = async (status: 'enabled' | 'disabled') => {
-    if (!shown) return;
-    const { name, url, events, ordered } = shown;
-    const update = { name, url, events, ordered, status } as WebhookUpdate;
+    // The page may show what somebody else has changed since.
+    const { name, url, events, ordered, notify_email } =
+      await vaultFor('webhook:read').webhooks.get(id);
+    const update = { name, url, events, ordered, notify_email, status } as WebhookUpdate;
     webhook.set(await vaultFor('webhook:update').webhooks.replace(id, update));
   };
   const other = shown?.status === 'enabled' ? 'disabled' : 'enabled';
