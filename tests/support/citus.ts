@@ -22,6 +22,7 @@ const how = 'docs/citus.md says how to install Citus';
 /** What a change can break on Citus without anyone noticing elsewhere, in less than five minutes on two cores. */
 const part = [
   'tests/store/contract.test.ts',
+  'tests/store/citus-start.test.ts',
   'tests/store/citus-workers.test.ts',
   'tests/store/distribution.test.ts',
   'tests/store/postgres-distribution.test.ts',
