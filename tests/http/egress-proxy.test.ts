@@ -344,6 +344,67 @@ suite('the forward proxy', () => {
     assert.equal(serials.size, 1);
   });
 
+  test('a program that offers HTTP/2 gets HTTP/1.1, and one that speaks nothing else is refused', async () => {
+    const program = await newProgram();
+    const offering = async (...ALPNProtocols: string[]) => {
+      const { socket } = await connectTo(authority, program.key);
+      const secured = connectTls({
+        socket,
+        ca: program.ca,
+        servername: 'localhost',
+        ALPNProtocols,
+      });
+      await once(secured, 'secureConnect');
+      return secured;
+    };
+    const secured = await offering('h2', 'http/1.1');
+    assert.equal(secured.alpnProtocol, 'http/1.1');
+    assert.equal((await sendOn(secured, { method: 'GET' })).status, 200);
+    received();
+    await assert.rejects(offering('h2'), /no.application.protocol/i);
+    assert.deepEqual(received(), []);
+  });
+
+  test('a request that others would read in another way is refused, and nothing of it is sent', async () => {
+    const program = await newProgram({ ...policy, paths: undefined });
+    const { port } = destination;
+    const smuggled = `POST /v1/b HTTP/1.1\r\nhost: ${authority}\r\ncontent-length: 0\r\n\r\n`;
+    const head = `POST /v1/a HTTP/1.1\r\nhost: ${authority}\r\n`;
+    const chunked = 'transfer-encoding: chunked\r\n';
+    for (const [what, text] of Object.entries({
+      'two lengths': `${head}content-length: 0\r\ncontent-length: 5\r\n\r\nhello`,
+      'a length and chunks': `${head}content-length: 4\r\n${chunked}\r\n0\r\n\r\n${smuggled}`,
+      'chunks of two kinds': `${head}transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n`,
+      'chunks beside a tab': `${head}transfer-encoding:\tchunked\x0b\r\n\r\n0\r\n\r\n${smuggled}`,
+      'a length with a sign': `${head}content-length: +5\r\n\r\nhello`,
+      'a chunk with a sign': `${head}${chunked}\r\n+5\r\nhello\r\n0\r\n\r\n`,
+      'two hosts': `${head}host: evil.example\r\n\r\n`,
+      'a folded header': `${head}x-a: b\r\n content-length: 5\r\n\r\n`,
+      'a bare line feed': `${head}x-a: b\nx-b: c\r\n\r\n`,
+      'a space before a colon': `${head}content-length : 5\r\n\r\nhello`,
+      'another host in the target': `GET https://evil.example:${port}/v1/a HTTP/1.1\r\nhost: ${authority}\r\n\r\n`,
+      'no host': 'GET /v1/a HTTP/1.1\r\n\r\n',
+    })) {
+      const { socket } = await connectTo(authority, program.key);
+      const secured = await secure(socket, program.ca);
+      secured.on('error', () => undefined);
+      const ended = once(secured, 'close');
+      let response = '';
+      secured.on('data', (chunk) => {
+        response += chunk;
+        secured.end();
+      });
+      secured.write(text);
+      await ended;
+      assert.match(response, /^HTTP\/1.1 4\d\d /, what);
+      assert.deepEqual(
+        received().map(({ url }) => url),
+        [],
+        what,
+      );
+    }
+  });
+
   test('a connection that is open has no CONNECT within it', async () => {
     const program = await newProgram();
     const { socket } = await connectTo(authority, program.key);
