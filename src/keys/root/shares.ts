@@ -138,8 +138,8 @@ export class ShareCollection {
     const shares = this.#shares.map(({ bytes }) => new Uint8Array(bytes));
     this.#shares = [];
     const bytes = await combine(shares);
-    const key = createSecretKey(Buffer.from(bytes));
-    bytes.fill(0);
+    const key = createSecretKey(bytes);
+    for (const secret of [bytes, ...shares]) secret.fill(0);
     if (setOf(key).equals(set)) return key;
     throw new RootKeyError(
       'these shares do not give a root key: one of them is wrong; give all again',
