@@ -81,3 +81,10 @@ export function bytesOf(row: StoredValues): number {
 export function parameters(count: number, from = 1): string {
   return Array.from({ length: count }, (_, place) => `?${from + place}`).join(', ');
 }
+
+/** A statement that returns a row if the database has the table. */
+export function selectTable(engine: CopyDatabase['engine'], name: string): string {
+  return engine === 'sqlite'
+    ? `select 1 as found from sqlite_schema where name = '${name}'`
+    : `select 1 as found where to_regclass('${name}') is not null`;
+}

@@ -13,7 +13,7 @@ import { RestoreError } from '../restore-error.ts';
 import { databaseFile } from '../sqlite/database.ts';
 import { type DirectoryLock, isBusy, lockDirectory, lockFile } from '../sqlite/directory-lock.ts';
 import type { SqlValue } from '../tables.ts';
-import { type CopyDatabase, writing } from './copy-database.ts';
+import { type CopyDatabase, selectTable, writing } from './copy-database.ts';
 import {
   type Journaled,
   journalStatements,
@@ -162,10 +162,7 @@ export async function readOutgoing(
   database: CopyDatabase,
   tenant?: TenantId,
 ): Promise<OutgoingCopy | undefined> {
-  const exists =
-    database.engine === 'sqlite'
-      ? `select 1 from sqlite_schema where name = '${outgoingCopy}'`
-      : `select 1 where to_regclass('${outgoingCopy}') is not null`;
+  const exists = selectTable(database.engine, outgoingCopy);
   if ((await database.rows(exists)).length === 0) return undefined;
   const [row] =
     tenant === undefined

@@ -2,7 +2,7 @@
 import { isObject } from '../../base/json.ts';
 import type { SqlValue, Table } from '../tables.ts';
 import { incomingCopy } from '../unfinished-restore.ts';
-import { type CopyDatabase, type StoredValues, writing } from './copy-database.ts';
+import { type CopyDatabase, type StoredValues, selectTable, writing } from './copy-database.ts';
 
 export interface TableProgress {
   /** The key of the last row that was copied. */
@@ -83,10 +83,7 @@ export async function readState(
   database: CopyDatabase,
   tenant: string = wholeVault,
 ): Promise<CopyState | undefined> {
-  const exists =
-    database.engine === 'sqlite'
-      ? `select 1 from sqlite_schema where name = '${incomingCopy}'`
-      : `select 1 where to_regclass('${incomingCopy}') is not null`;
+  const exists = selectTable(database.engine, incomingCopy);
   if ((await database.rows(exists)).length === 0) return undefined;
   const found = new Map(
     (

@@ -9,7 +9,7 @@ import { lockFile } from '../sqlite/directory-lock.ts';
 import { freeBytesFloor } from '../sqlite/free-space.ts';
 import { createRoom } from '../sqlite/room.ts';
 import { incomingCopy } from '../unfinished-restore.ts';
-import { type CopyDatabase, writing } from './copy-database.ts';
+import { type CopyDatabase, selectTable, writing } from './copy-database.ts';
 import { fullDisk } from './full-disk.ts';
 import { openPostgresCopy, takeLock } from './postgres-copy.ts';
 import { removeTenant, scopeOf, type TenantScope } from './rows.ts';
@@ -162,10 +162,7 @@ async function openTarget(address: DatabaseAddress, given?: number): Promise<Ope
 }
 
 async function requireVault(database: CopyDatabase): Promise<void> {
-  const exists =
-    database.engine === 'sqlite'
-      ? "select 1 from sqlite_schema where name = 'schema_version'"
-      : "select 1 where to_regclass('schema_version') is not null";
+  const exists = selectTable(database.engine, 'schema_version');
   if ((await database.rows(exists)).length === 0) throw new RestoreError(noVault);
   const [row] = await database.rows(selectState);
   const found = stateOf({ version: row?.[0], oldest_server: row?.[1] });

@@ -4,6 +4,7 @@ import type { TenantId } from '../../base/ids.ts';
 import { openReadOnly } from '../open/read-only.ts';
 import { outgoingCopy } from '../outgoing-copy.ts';
 import { incomingCopy } from '../unfinished-restore.ts';
+import { selectTable } from './copy-database.ts';
 import type { DatabaseAddress } from './source.ts';
 
 type CopyTables = {
@@ -16,9 +17,7 @@ export async function tenantsMoving(address: DatabaseAddress): Promise<ReadonlyS
   const isPostgres = 'databaseUrl' in address;
   const store = await openReadOnly(isPostgres ? address.databaseUrl : address.dataDir);
   const has = async (table: keyof CopyTables) => {
-    const found = isPostgres
-      ? sql`(select 1 as one where to_regclass(${table}) is not null)`
-      : sql`(select 1 as one from sqlite_schema where name = ${table})`;
+    const found = sql.raw(`(${selectTable(isPostgres ? 'postgres' : 'sqlite', table)})`);
     return (await store.select((db) => db.selectFrom(found.as('found')).selectAll())).length > 0;
   };
   try {
