@@ -11,29 +11,27 @@ import { Page } from '../ui/page.tsx';
 import { Table } from '../ui/table.tsx';
 import { notify } from '../ui/toasts.tsx';
 
-/** Each look is an entry of the log, so one that found nothing new is followed by a longer wait. */
-const lookMs = { first: 3_000, most: 15_000 };
+/**
+ * Each look is an entry of the log, so one that found nothing new is followed by a longer wait. The two events of a
+ * return to the page make one look.
+ */
+const lookMs = { onReturn: 50, first: 3_000, most: 15_000 };
 
 /** Looks again by itself; at once when the person returns, and soon after something changed. */
 function useLooks(look: () => void, known: string): void {
   useEffect(() => {
-    let waitMs = lookMs.first;
     let timer: ReturnType<typeof setTimeout>;
-    const lookLater = () => {
+    const lookAfter = (ms: number, next: number) => {
+      clearTimeout(timer);
       timer = setTimeout(() => {
-        waitMs = Math.min(2 * waitMs, lookMs.most);
         if (document.visibilityState === 'visible') look();
-        lookLater();
-      }, waitMs);
+        lookAfter(next, Math.min(2 * next, lookMs.most));
+      }, ms);
     };
     const onReturn = () => {
-      if (document.visibilityState !== 'visible') return;
-      clearTimeout(timer);
-      waitMs = lookMs.first;
-      look();
-      lookLater();
+      if (document.visibilityState === 'visible') lookAfter(lookMs.onReturn, lookMs.first);
     };
-    lookLater();
+    lookAfter(lookMs.first, 2 * lookMs.first);
     window.addEventListener('focus', onReturn);
     document.addEventListener('visibilitychange', onReturn);
     return () => {
