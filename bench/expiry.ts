@@ -9,6 +9,7 @@ import { openerOf } from '../src/rules/openings.ts';
 import { readConfig } from '../src/runtime/config/config.ts';
 import { expiringJobs } from '../src/runtime/jobs/expire.ts';
 import { type Running, serve } from '../src/runtime/serve.ts';
+import type { Unproven } from '../src/store/stored-row.ts';
 import type { Row } from '../src/store/tables.ts';
 import { openData, sealRow } from '../src/tokens/contents/sealed-row.ts';
 import { termOf } from '../tests/support/changes.ts';
@@ -116,13 +117,17 @@ async function removalRate(running: Running, stopping: AbortSignal): Promise<num
 /** Copies of one token, with its search terms, that expired an hour ago. */
 async function insertExpired({ vault }: Running, round: number): Promise<void> {
   const { store, tenants, random } = vault;
-  const [template] = await store.select((db) => db.selectFrom('tokens').selectAll().limit(1));
-  const tenant = template && (await tenants.find(template.tenant_id));
+  const [found] = await store.select((db) =>
+    db.selectFrom('tokens').selectAll().limit(1).$castTo<Unproven<'tokens'>>(),
+  );
+  const tenant = found && (await tenants.find(found.tenant_id));
   if (!tenant) throw new Error('there is no token to copy');
   const now = systemClock.now();
+  const opener = openerOf('expire card codes', tenant);
+  const { row: template, data: secret } = openData(opener, found, now);
+  const data = secret.reveal();
   const fact = { entity: 'token', id: template.token_id, operation: 'create' } as const;
   const madeEntry = systemEntry({ ...fact, tenant: tenant.id, at: now });
-  const data = openData(openerOf('expire card codes', tenant), template, now).reveal();
   const expires_at = instantAfter(now, -hourMs);
   const count = Number(flags.tokens);
   for (let first = 0; first < count; first += rowsPerCommit) {

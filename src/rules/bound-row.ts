@@ -12,6 +12,7 @@ import {
   sealText,
 } from '../keys/envelope.ts';
 import { type ExplainedName, explainedTables } from '../store/row-states.ts';
+import { type Unproven, unverifiedColumns } from '../store/stored-row.ts';
 import type { AnyRow, Row } from '../store/tables.ts';
 import type { Opener, Resealer } from './openings.ts';
 import type { TenantKeys } from './tenant.ts';
@@ -62,51 +63,69 @@ export function sealBound<T extends BoundTable>(
   return sealText(keys, forms[table].bindingOf(row), text, random);
 }
 
+/** A row as the store returns it, or as the vault has just made it. */
+export type BoundRow<T extends BoundTable> = Unproven<T> | Row<T>;
+
+/** A row that is as the vault wrote it, because what is sealed in it has opened. */
+export interface OpenedRow<T extends BoundTable> {
+  readonly row: Row<T>;
+  readonly text: Secret<string>;
+}
+
 /** @throws VaultError `integrity`, which names the row, when the data or any other column was altered. */
 export function openBound<T extends BoundTable>(
   { keyring, grant }: Opener,
   table: T,
-  row: Row<T> & Unsealed[T],
-): Secret<string> {
+  found: BoundRow<T>,
+): OpenedRow<T> {
   const { sealedOf, bindingOf } = forms[table];
+  const row = columnsOf(found);
   try {
-    return openText(keyring.opening('data', grant), bindingOf(row), sealedOf(row));
+    return { row, text: openText(keyring.opening('data', grant), bindingOf(row), sealedOf(row)) };
   } catch (error) {
     throw namingRow(error, nameOf(table, row));
   }
 }
 
+function columnsOf<T extends BoundTable>(row: BoundRow<T>): Row<T> & Unsealed[T] {
+  return unverifiedColumns<T>(row) as Row<T> & Unsealed[T];
+}
+
 /**
- * What is sealed in the row, sealed again under the active key for the next version of the row.
+ * The row, and what is sealed in it, sealed again under the active key for the next version of the row.
  * @throws VaultError like {@link openBound}.
  */
 export function resealBound<T extends BoundTable>(
   { keyring, grant, random }: Resealer,
   table: T,
-  row: Row<T> & Unsealed[T],
-): Sealed {
+  found: BoundRow<T>,
+): { readonly row: Row<T>; readonly sealed: Sealed } {
   const { sealedOf, bindingOf } = forms[table];
+  const row = columnsOf(found);
   const next = { ...row, version: row.version + 1 };
   try {
-    return resealText(
+    const sealed = resealText(
       keyring.opening('data', grant),
       { from: bindingOf(row), to: bindingOf(next) },
       { sealed: sealedOf(row), random },
     );
+    return { row, sealed };
   } catch (error) {
     throw namingRow(error, nameOf(table, row));
   }
 }
 
-/** Returns no value. @throws VaultError like {@link openBound}. */
+/** The row, without what is sealed in it. @throws VaultError like {@link openBound}. */
 export function requireBound<T extends BoundTable>(
   { keyring }: Pick<TenantKeys, 'keyring'>,
   table: T,
-  row: Row<T> & Unsealed[T],
-): void {
+  found: BoundRow<T>,
+): Row<T> {
   const { sealedOf, bindingOf } = forms[table];
+  const row = columnsOf(found);
   try {
     requireAuthentic(keyring.sealing('data'), bindingOf(row), sealedOf(row));
+    return row;
   } catch (error) {
     throw namingRow(error, nameOf(table, row));
   }

@@ -159,10 +159,7 @@ function isOlderThanProofs(table: ProvenTable, row: object): boolean {
 }
 
 function requiringSeal<T extends BoundTable>(table: T) {
-  return (keys: Keys, row: Row<T>): Row<T> => {
-    requireBound(keys, table, row as never);
-    return row;
-  };
+  return (keys: Keys, row: Unproven<T>): Row<T> => requireBound(keys, table, row);
 }
 
 /** Columns that are written without a new proof: they record the use of a key, or withhold a tenant. */

@@ -1,7 +1,7 @@
 /** The response that a caller receives, and what a stored copy of it may show later. */
 import type { Instant } from '../base/clock.ts';
 import type { Container } from '../base/container.ts';
-import type { Row } from '../store/tables.ts';
+import type { ListedRow } from '../store/stored-row.ts';
 import type { Caller } from './caller.ts';
 import type { Permission } from './permissions.ts';
 import type { Grant } from './policy.ts';
@@ -66,7 +66,7 @@ export interface ShownTokens {
 }
 
 export interface ShownToken {
-  readonly row: Row<'tokens'> | Row<'token_intents'>;
+  readonly row: ListedRow<'tokens'> | ListedRow<'token_intents'>;
   /** Under which its contents are in the body; `undefined` where they are not. */
   readonly grant: Grant | undefined;
 }

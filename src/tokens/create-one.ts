@@ -17,7 +17,14 @@ import type { Row } from '../store/tables.ts';
 import { contentsOfRow, hasExpired, patchContents } from './contents/contents.ts';
 import { definedToken, mayTakeData, readGrant } from './contents/disclosure.ts';
 import { binOf, readEntry } from './contents/read-entry.ts';
-import { broughtData, deriveRow, openData, sealedData, sealRow } from './contents/sealed-row.ts';
+import {
+  broughtData,
+  deriveRow,
+  hasMask,
+  openData,
+  sealedData,
+  sealRow,
+} from './contents/sealed-row.ts';
 import { searchTerms } from './contents/search-terms.ts';
 import { idRepeated } from './contents/token-id.ts';
 import { summaryOf } from './contents/token-types.ts';
@@ -131,7 +138,7 @@ function makeNew(
   const grant = foreign ? readGrant(policy, subject) : created;
   const disclosure = foreign && grant ? createdAs(row, grant) : undefined;
   const viewAt = grant
-    ? viewOverTime({ row, grant, evaluation, onMaskFailure, ...(extras && { extras }) }, (at) =>
+    ? viewOverTime({ grant, evaluation, onMaskFailure, ...(extras && { extras }) }, (at) =>
         broughtData(row, data, at),
       )
     : () => viewUnread(row, extras);
@@ -224,7 +231,7 @@ function useExisting(
   const place = { id: row.token_id, container: row.container };
   const grant = readGrant(policy, place);
   const viewAt = grant
-    ? viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, (at) =>
+    ? viewOverTime({ grant, evaluation, onMaskFailure, extras }, (at) =>
         sealedData(openerFor(caller, grant), row, at),
       )
     : () => viewDeduplicated(row, { extras, reachable: reaches(policy, place) });
@@ -238,7 +245,7 @@ function useExisting(
 
 /** What a creation shows that its request did not send. */
 function createdAs(row: Row<'tokens'>, grant: Grant): Disclosure {
-  return { shown: shownAs({ row, grant }), through: 'create' };
+  return { shown: shownAs(grant, { hasMask: hasMask(row) }), through: 'create' };
 }
 
 /** The container that a request names says nothing about the container of the existing token. */
@@ -262,7 +269,7 @@ function mergedToken(
   const { tenant } = caller;
   const { data, metadata } = prepared.contents;
   const patch = { data, ...(metadata && { metadata }) };
-  const opened = openData(openerFor(caller, grant), before, now).reveal();
+  const opened = openData(openerFor(caller, grant), before, now).data.reveal();
   const merged = patchContents(contentsOfRow(before, opened), patch, { now: () => now });
   // The same value, under the active key: the stored one may be under another.
   const fingerprint = prepared.fingerprint ?? before.fingerprint;

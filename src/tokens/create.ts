@@ -21,6 +21,7 @@ import type { Reply } from '../rules/reply.ts';
 import type { Change } from '../store/change.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { Store } from '../store/store.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import { placeOfRequest, type TokenRequest } from './contents/contents.ts';
 import { containersOf } from './contents/recognized.ts';
@@ -193,7 +194,7 @@ function intentsOf(
   tools: TokenWriting,
   caller: Caller,
   requests: readonly RequestedToken[],
-): Promise<readonly (Row<'token_intents'> | undefined)[]> {
+): Promise<readonly (Unproven<'token_intents'> | undefined)[]> {
   return Promise.all(
     requests.map((one) => (isForeignRequest(one) ? intentOf(tools, caller, one) : undefined)),
   );
@@ -204,7 +205,7 @@ export async function intentOf(
   { store, clock }: TokenWriting,
   caller: Caller,
   { request }: RequestedToken,
-): Promise<Row<'token_intents'> | undefined> {
+): Promise<Unproven<'token_intents'> | undefined> {
   if (!isConversion(request)) return undefined;
   return liveIntent(store, caller, { id: request.token_intent_id ?? '', now: clock.now() });
 }
@@ -214,7 +215,7 @@ export function prepareForeign(
   tools: TokenWriting & TokenPreparation,
   caller: Caller,
   requested: RequestedToken,
-  intent: Row<'token_intents'> | undefined,
+  intent: Unproven<'token_intents'> | undefined,
 ): Promise<UncountedToken | Refused> {
   return isConversion(requested.request)
     ? prepareConversion(tools, caller, requested, intent)
@@ -272,7 +273,7 @@ async function prepareConversion(
   tools: TokenWriting & TokenPreparation,
   caller: Caller,
   requested: RequestedToken,
-  intent: Row<'token_intents'> | undefined,
+  intent: Unproven<'token_intents'> | undefined,
 ): Promise<UncountedToken | Refused> {
   const { path } = requested;
   const now = tools.clock.now();

@@ -92,7 +92,8 @@ async function readEquals(
   const rows = await Promise.all(
     readable.map(async (equal) => {
       const { tenant_id, token_id } = equal;
-      const row = await store.get('tokens', { tenant_id, token_id });
+      const found = await store.get('tokens', { tenant_id, token_id });
+      const row = found && requireProven(tenant, 'tokens', found);
       // One that was changed or removed since is not equal any more.
       const equality = row && equalityOf(underActiveKey(row, active));
       return row && !hasExpired(row, now) && equality === equalityOf(equal) ? [row] : [];

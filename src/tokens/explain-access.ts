@@ -12,7 +12,7 @@ import { entryOf } from '../rules/log-entries.ts';
 import type { Decide } from '../rules/operation.ts';
 import { type Permission, parsePermission, permissions } from '../rules/permissions.ts';
 import { type Access, type AccessSubject, type Policy, policyOf } from '../rules/policy.ts';
-import { provenRow } from '../rules/proven-row.ts';
+import { provenRow, requireProven } from '../rules/proven-row.ts';
 import { rowOf } from '../rules/stored-resource.ts';
 import type { Tenant } from '../rules/tenant.ts';
 import type { Store } from '../store/store.ts';
@@ -52,8 +52,9 @@ export function explainAccess(
     const tenant = caller.tenant.id;
     const stored = await holderOf(store, { tenant: caller.tenant, question, now });
     const holder = isProposal ? proposed(stored, question) : stored;
-    const token =
+    const found =
       question.token_id && (await liveToken(store, { tenant, id: question.token_id, now }));
+    const token = found && requireProven(caller.tenant, 'tokens', found);
     const subject = token ? { id: token.token_id, container: token.container } : container;
     const { application, session } = holder;
     const fact = {

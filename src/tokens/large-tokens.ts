@@ -7,7 +7,7 @@ import { requireAccounted } from '../rules/openings.ts';
 import type { ItemToWrite, TokenBody } from '../rules/reply.ts';
 import type { ListedToken } from '../store/queries/token-pages.ts';
 import type { TokenPosition } from '../store/queries/token-sources.ts';
-import type { Row } from '../store/tables.ts';
+import { isWhole } from '../store/stored-row.ts';
 import type { TokenReading } from './read.ts';
 import { findTokenAt } from './search/choose-index.ts';
 import { conditionsOf, type TokenFilter } from './search/filter.ts';
@@ -24,10 +24,6 @@ export interface PageToWrite extends Pick<TokensToShow, 'permission' | 'through'
   readonly bodies: readonly TokenBody[];
   readonly filter: TokenFilter;
   readonly evaluation: Evaluation;
-}
-
-export function isWhole(row: ListedToken): row is Row<'tokens'> {
-  return row.data !== null;
 }
 
 /**

@@ -12,10 +12,12 @@ import type { Caller } from '../rules/caller.ts';
 import { openerFor } from '../rules/openings.ts';
 import { decide } from '../rules/policy.ts';
 import { lacksPermission } from '../rules/refusal.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import { type Contents, contentsOfRequest, type TokenRequest } from './contents/contents.ts';
 import { evaluatedIn, undisclosedConversion, undisclosedPlacement } from './contents/disclosure.ts';
 import { containersOf, recognizedIn } from './contents/recognized.ts';
+import type { OpenedData } from './contents/sealed-row.ts';
 import { drawTokenIds, type TokenIds } from './contents/token-id.ts';
 import { parseTokenType, tokenTypes } from './contents/token-types.ts';
 import {
@@ -78,7 +80,7 @@ export interface CheckedToken extends RequestedToken {
 
 /** Where the data of a token comes from that its request does not bring in the clear. */
 export interface DataSource {
-  readonly intent?: Row<'token_intents'>;
+  readonly intent?: Unproven<'token_intents'>;
   readonly opened?: OpenedValue;
 }
 
@@ -95,10 +97,12 @@ export function checkToken(
   { intent, opened }: DataSource = {},
 ): CheckedToken {
   return attemptAt(path, () => {
-    const whole = intent
-      ? convertedRequest(caller, request, intent)
-      : { ...request, ...(opened && { data: opened.data.reveal() }) };
-    return { request, path, contents: contentsOfRequest(whole, clock), intent, opened };
+    const converted = intent && converting(caller, request, intent);
+    const type = converted && { type: converted.row.type };
+    const data = converted?.data ?? opened?.data;
+    const whole = { ...request, ...type, ...(data && { data: data.reveal() }) };
+    const contents = contentsOfRequest(whole, clock);
+    return { request, path, contents, intent: converted?.row, opened };
   });
 }
 
@@ -196,20 +200,17 @@ export function isForeign({ intent, opened }: Pick<PreparedToken, 'intent' | 'op
   return intent !== undefined || opened !== undefined;
 }
 
-/** The request as if it had sent the value of the intent. */
-function convertedRequest(
+/** The intent whose value the request takes over, as if it had sent it. */
+function converting(
   caller: Caller,
   request: TokenRequest,
-  intent: Row<'token_intents'>,
-): TokenRequest {
+  intent: Unproven<'token_intents'>,
+): OpenedData<Row<'token_intents'>> {
   if ((request.type ?? undefined) !== undefined || (request.data ?? undefined) !== undefined) {
     throw invalid('token_intent_id', 'cannot be combined with type and data');
   }
-  return {
-    ...request,
-    type: intent.type,
-    data: dataForToken(openerFor(caller, 'token:create', evaluatedIn(request).length > 0), intent),
-  };
+  const isTested = evaluatedIn(request).length > 0;
+  return dataForToken(openerFor(caller, 'token:create', isTested), intent);
 }
 
 /** The request decides; if it does not, the tenant's setting does. */

@@ -11,6 +11,7 @@ import {
   tokenStates,
 } from '../store/queries/tokens.ts';
 import type { Store } from '../store/store.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import { hasExpired } from './contents/contents.ts';
 
@@ -24,7 +25,7 @@ interface LiveTokenQuery {
 export async function findLiveToken(
   store: Store,
   { tenant, id, now }: LiveTokenQuery,
-): Promise<Row<'tokens'> | undefined> {
+): Promise<Unproven<'tokens'> | undefined> {
   const row = await tokenOf(store, tenant, id);
   return row && !hasExpired(row, now) ? row : undefined;
 }
@@ -34,7 +35,7 @@ function tokenOf(
   store: Store,
   tenant: TenantId,
   id: string,
-): Promise<Row<'tokens'> | undefined> | undefined {
+): Promise<Unproven<'tokens'> | undefined> | undefined {
   const token_id = parseTokenId(id);
   return token_id && store.get('tokens', { tenant_id: tenant, token_id });
 }
@@ -60,7 +61,7 @@ export async function tokenStatesOf(
  * The token of that id as it is now.
  * @throws VaultError `not_found`, alike for one that is missing, expired, or another tenant's.
  */
-export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Row<'tokens'>> {
+export async function liveToken(store: Store, query: LiveTokenQuery): Promise<Unproven<'tokens'>> {
   const row = await tokenOf(store, query.tenant, query.id);
   if (row && !hasExpired(row, query.now)) return row;
   throw new VaultError('not_found', { public: 'There is no token with this id.' });

@@ -26,15 +26,15 @@ export function readToken(tools: TokenReading, caller: Caller, id: string): Deci
   const { tenant } = caller;
   return async () => {
     const now = clock.now();
-    const row = await liveToken(store, { tenant: tenant.id, id, now });
-    const subject = { id: row.token_id, container: row.container };
+    const found = await liveToken(store, { tenant: tenant.id, id, now });
+    const subject = { id: found.token_id, container: found.container };
     const grant = decide(caller.policy, 'token:read', subject);
     if (!grant) {
       return refuse(caller, now, { entity: 'token', ...subject, permission: 'token:read' });
     }
-    const sealed = sealedData(openerFor(caller, grant), row, now);
-    const disclosure = { shown: shownAs({ row, grant }), through: 'get' } as const;
-    const body = viewToken({ row, sealed, grant, evaluation: newEvaluation(), onMaskFailure });
+    const sealed = sealedData(openerFor(caller, grant), found, now);
+    const disclosure = { shown: shownAs(grant, sealed), through: 'get' } as const;
+    const { row, body } = viewToken({ sealed, grant, evaluation: newEvaluation(), onMaskFailure });
     const entry = readEntry(caller, now, { row, disclosure, body });
     return {
       change: { entries: [entry] },

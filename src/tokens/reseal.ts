@@ -15,6 +15,7 @@ import type { Resealing } from '../store/amendments.ts';
 import type { Change } from '../store/change.ts';
 import { searchTermsOf } from '../store/queries/tokens.ts';
 import type { Store } from '../store/store.ts';
+import { type Unproven, unverifiedColumns } from '../store/stored-row.ts';
 import type { Row } from '../store/tables.ts';
 import { type Contents, contentsOfRow } from './contents/contents.ts';
 import { outdatedDigests } from './contents/digest-versions.ts';
@@ -42,7 +43,7 @@ export interface ResealedTokens {
 export async function resealTokens(
   { store, tenant, withoutTarget }: TokenResealing,
   resealer: Resealer,
-  rows: readonly Row<'tokens'>[],
+  rows: readonly Unproven<'tokens'>[],
 ): Promise<ResealedTokens> {
   const again = { reseal: [], refingerprint: [], replace: [] } as RowsByUpdate;
   const terms: Row<'search_terms'>[] = [];
@@ -89,14 +90,15 @@ interface RenewedToken {
 function renewedToken(
   { tenant, withoutTarget }: Pick<TokenResealing, 'tenant' | 'withoutTarget'>,
   resealer: Resealer,
-  before: Row<'tokens'>,
+  found: Unproven<'tokens'>,
 ): RenewedToken {
-  const outdated = outdatedDigests(tenant, before);
+  const outdated = outdatedDigests(tenant, unverifiedColumns(found));
   if (!outdated.fingerprint && !outdated.terms) {
-    const data = resealBound(resealer, 'tokens', before);
+    const { row: before, sealed: data } = resealBound(resealer, 'tokens', found);
     return { row: { ...before, data, version: before.version + 1 }, update: 'reseal' };
   }
-  const text = openBound(resealer, 'tokens', before).reveal();
+  const { row: before, text: secret } = openBound(resealer, 'tokens', found);
+  const text = secret.reveal();
   const contents = contentsOfRow(before, JSON.parse(text) as Json);
   const evaluated = { contents, evaluation: newWriteEvaluation() };
   const isReplaced = outdated.fingerprint && withoutTarget === true;
@@ -126,14 +128,14 @@ function updateOf(before: Row<'tokens'>, { fingerprint }: Row<'tokens'>): RowUpd
 export async function resealIntents(
   { tenant }: TokenResealing,
   resealer: Resealer,
-  rows: readonly Row<'token_intents'>[],
+  rows: readonly Unproven<'token_intents'>[],
 ): Promise<ResealedTokens> {
   const sealed: Resealing<'token_intents'>[] = [];
   const pause = createPause();
   for (const row of rows) {
     await pause();
     tenant.quarantine.read(() => {
-      const again = outdatedDigests(tenant, row).fingerprint
+      const again = outdatedDigests(tenant, unverifiedColumns(row)).fingerprint
         ? renewedIntent(tenant, resealer, row)
         : sealedAgain(resealer, row);
       sealed.push({ ...again, was_version: row.version });
@@ -142,21 +144,22 @@ export async function resealIntents(
   return { change: { reseal: { token_intents: sealed } }, count: sealed.length };
 }
 
-function sealedAgain(resealer: Resealer, row: Row<'token_intents'>): Row<'token_intents'> {
-  const data = resealBound(resealer, 'token_intents', row);
+function sealedAgain(resealer: Resealer, found: Unproven<'token_intents'>): Row<'token_intents'> {
+  const { row, sealed: data } = resealBound(resealer, 'token_intents', found);
   return { ...row, data, version: row.version + 1 };
 }
 
 function renewedIntent(
   tenant: Tenant,
   resealer: Resealer,
-  row: Row<'token_intents'>,
+  found: Unproven<'token_intents'>,
 ): Row<'token_intents'> {
+  const { row, data } = dataForToken(resealer, found);
   const [container] = containersOfIntent(row);
   assert(container !== undefined, 'an intent has the container of its type');
   const contents: Contents = {
     type: row.type as TokenTypeName,
-    data: dataForToken(resealer, row),
+    data: data.reveal(),
     // An intent has its type's own expression, over the data alone.
     container,
     mask: undefined,

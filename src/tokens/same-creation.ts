@@ -44,19 +44,19 @@ export async function repeatCreation(
   if (created_by !== caller.application) return undefined;
   const grant = readGrant(policy, { id, container });
   if (grant?.transform !== 'reveal') return undefined;
-  const row = pending.get(id)?.row ?? (await store.get('tokens', { tenant_id, token_id: id }));
+  const found = pending.get(id)?.row ?? (await store.get('tokens', { tenant_id, token_id: id }));
   // One that was moved or replaced since is another.
-  if (row?.container !== container || row.created_by !== created_by) return undefined;
-  const sealedAt = (at: Instant) => sealedData(openerFor(caller, grant), row, at);
-  const data = sealedAt(now).open().reveal();
-  if (!isSame(contents, contentsOfRow(row, data), now)) return undefined;
+  if (found?.container !== container || found.created_by !== created_by) return undefined;
+  const sealedAt = (at: Instant) => sealedData(openerFor(caller, grant), found, at);
+  const { row, data } = sealedAt(now).open();
+  if (!isSame(contents, contentsOfRow(row, data.reveal()), now)) return undefined;
   const extras = { deduplicated: true };
   const disclosure = { shown: 'revealed', through: 'create' } as const;
   return {
     created: {
       row,
       grant,
-      viewAt: viewOverTime({ row, grant, evaluation, onMaskFailure, extras }, sealedAt),
+      viewAt: viewOverTime({ grant, evaluation, onMaskFailure, extras }, sealedAt),
     },
     entry: readEntry(caller, now, { row, disclosure }),
   };

@@ -9,14 +9,14 @@ import { decide } from '../rules/policy.ts';
 import type { ShownToken, TokenBody } from '../rules/reply.ts';
 import type { Through } from '../store/log-chain/disclosure.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
-import type { Row } from '../store/tables.ts';
+import type { Unproven } from '../store/stored-row.ts';
 import { readEntry } from './contents/read-entry.ts';
 import { sealedData } from './contents/sealed-row.ts';
 import { shownAs, viewToken } from './contents/view.ts';
 import type { TokenReading } from './read.ts';
 
 export interface TokensToShow {
-  readonly rows: readonly Row<'tokens'>[];
+  readonly rows: readonly Unproven<'tokens'>[];
   readonly permission: 'token:read' | 'token:search';
   readonly now: Instant;
   readonly through: Through;
@@ -37,22 +37,27 @@ export async function showTokens(
   caller: Caller,
   { rows, permission, through, now, evaluationFor }: TokensToShow,
 ): Promise<DisclosedTokens> {
-  const shown = rows.flatMap((row) => {
-    const subject = { id: row.token_id, container: row.container };
+  const granted = rows.flatMap((found) => {
+    const subject = { id: found.token_id, container: found.container };
     const grant = decide(caller.policy, permission, subject);
-    return grant ? { row, grant } : [];
+    return grant ? { found, grant } : [];
   });
   const pause = createPause();
   const bodies: TokenBody[] = [];
+  const shown: ShownToken[] = [];
   const reads: LogEntry[] = [];
-  for (const one of shown) {
+  for (const { found, grant } of granted) {
     await pause();
-    const sealed = sealedData(openerFor(caller, one.grant), one.row, now);
-    const body = viewToken({ ...one, sealed, evaluation: evaluationFor(), onMaskFailure });
+    const sealed = sealedData(openerFor(caller, grant), found, now);
+    const { row, body } = viewToken({
+      ...{ sealed, grant, onMaskFailure },
+      evaluation: evaluationFor(),
+    });
     bodies.push(body);
-    const disclosure = { shown: shownAs(one), through };
+    shown.push({ row, grant });
+    const disclosure = { shown: shownAs(grant, sealed), through };
     if (disclosure.shown === 'redacted') continue;
-    reads.push(readEntry(caller, now, { row: one.row, disclosure, body }));
+    reads.push(readEntry(caller, now, { row, disclosure, body }));
   }
   return { bodies, reads, shown };
 }

@@ -25,6 +25,7 @@ import {
   broughtData,
   deriveRow,
   type Evaluated,
+  hasMask,
   openData,
   sealRow,
 } from './contents/sealed-row.ts';
@@ -53,16 +54,18 @@ export function updateToken(
     const now = clock.now();
     const evaluation = newWriteEvaluation();
     const pause = createPause();
-    const row = await liveToken(store, { tenant: tenant.id, id, now });
-    const subject = { id: row.token_id, container: row.container };
+    const found = await liveToken(store, { tenant: tenant.id, id, now });
+    const subject = { id: found.token_id, container: found.container };
     const denial = { entity: 'token', ...subject, permission: 'token:update' } as const;
     const attempt = { entity: 'token', ...subject, operation: 'update' } as const;
     const updating = decide(caller.policy, 'token:update', subject);
     if (!updating) return refuse(caller, now, denial);
-    const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: row.type });
+    const undisclosed = undisclosedPatch(caller.policy, subject, { patch, type: found.type });
     if (undisclosed) return deny(caller, now, attempt, undisclosed);
-    const isTested = testsValue(caller.policy, subject, { patch, type: row.type });
-    const before = openData(openerFor(caller, updating, isTested), row, now).reveal();
+    const isTested = testsValue(caller.policy, subject, { patch, type: found.type });
+    const opened = openData(openerFor(caller, updating, isTested), found, now);
+    const { row } = opened;
+    const before = opened.data.reveal();
     const contents = patchContents(contentsOfRow(row, before), patch, clock);
     // Moving a token needs the permission where it is and where it goes.
     const moved = { ...subject, container: contents.container };
@@ -87,9 +90,7 @@ export function updateToken(
     const terms = searchTerms(tenant, updated, { contents, evaluation });
     const grant = readGrant(caller.policy, moved);
     const viewOf = grant
-      ? viewOverTime({ row: updated, grant, evaluation, onMaskFailure }, (at) =>
-          broughtData(updated, data, at),
-        )
+      ? viewOverTime({ grant, evaluation, onMaskFailure }, (at) => broughtData(updated, data, at))
       : () => viewUnread(updated);
     const became = deduplicatesTokens(caller, patch.deduplicate_token) && !isSame;
     const equals = { updated, others, now };
@@ -97,7 +98,7 @@ export function updateToken(
     const claims =
       row.deduplicated === 1 && tenant.keyring.overlappedSecret('fingerprint') !== undefined;
     await pause();
-    const seen = grant && !hidden ? shownAs({ row: updated, grant }) : undefined;
+    const seen = grant && !hidden ? shownAs(grant, { hasMask: hasMask(updated) }) : undefined;
     const shown = seen && shownByPatch(seen, { patch, type: row.type });
     const disclosure = shown && ({ shown, through: 'update' } as const);
     const viewAt = (at: Instant) => (hidden ? withoutContents(viewOf(at)) : viewOf(at));

@@ -14,6 +14,7 @@ import {
   sealedColumns,
   sealedNames,
 } from '../../src/store/queries/key-versions.ts';
+import type { Unproven } from '../../src/store/stored-row.ts';
 import type { Row } from '../../src/store/tables.ts';
 import { type Engine, engineOf, onBothEngines, type Place } from '../support/engines.ts';
 import { nextLook } from '../support/poll.ts';
@@ -27,7 +28,7 @@ import {
 } from '../support/process.ts';
 import { casesOf, seeded } from '../support/random.ts';
 import { keysInFile, openedWith } from '../support/root-keys.ts';
-import { rowsOf, storedRows } from '../support/rows.ts';
+import { asStored, rowsOf, storedRows } from '../support/rows.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { createApplication, managementKey, type Received, request } from '../support/vault.ts';
 
@@ -152,15 +153,19 @@ async function assertNothingBefore(
     const tokens = (await vault.store.scan(
       rowsUnderEarlierKeys('tokens', all),
       'vault',
-    )) as unknown as Row<'tokens'>[];
+    )) as unknown as Unproven<'tokens'>[];
     assert.equal(tokens.length, known.ids.size, 'no token is lost, and none is doubled');
-    for (const token of tokens) {
-      assert.ok(ifProven(tenant, 'tokens', token), 'a token opens');
+    for (const found of tokens) {
+      const token: Row<'tokens'> | undefined = ifProven(tenant, 'tokens', found);
+      assert.ok(token, 'a token opens');
       const named = Buffer.from(token.data).readUInt32BE(1);
       assert.ok(named > 1, 'a token names the new key');
-      const forged = Buffer.from(token.data);
+      const forged: Buffer = Buffer.from(token.data);
       forged.writeUInt32BE(1, 1);
-      assert.equal(ifProven(tenant, 'tokens', { ...token, data: forged }), undefined);
+      assert.equal(
+        ifProven(tenant, 'tokens', asStored<'tokens'>({ ...token, data: forged })),
+        undefined,
+      );
     }
     for (const table of sealedNames) {
       // Stored responses have a key of their own, which is new with that of data alone.

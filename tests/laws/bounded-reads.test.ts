@@ -9,7 +9,7 @@ const boundsOf: Readonly<Record<string, readonly string[]>> = {
     ...['activityIn', 'blockBefore', 'blockEnd', 'checkpointQuery', 'consoleSessionOfId'],
     ...['firstWaiting', 'keyWithId', 'keysWithHashes', 'newestCheckpoint', 'searchTermKeys'],
     ...['searchTermsOf', 'sessionWithNonce', 'tenantNamed', 'tokenStates', 'vaultKeyNamed'],
-    ...['claimsOfToken', 'indexedSlots', 'workOfTenant'],
+    ...['claimsOfToken', 'indexedSlots', 'rowsWithIds', 'workOfTenant'],
   ],
   'its limit, in the order of an index': [
     ...['addressesOfKey', 'alteredBlocks', 'anyProductionTenant', 'anyTenant', 'anyWebhook'],

@@ -26,6 +26,7 @@ import {
   sealedColumns,
   sealedNames,
 } from '../../src/store/queries/key-versions.ts';
+import { unverifiedColumns } from '../../src/store/stored-row.ts';
 import { leaveApproval } from '../support/approvals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
@@ -357,7 +358,7 @@ onBothEngines('rotation of keys', (engine) => {
     await rotate(vault, 'data');
     await destroy(vault, 'data', 1);
     // As a request would that has decided before, and commits after a long wait.
-    const late = { ...row, token_id: `late-${body.id}` as typeof row.token_id };
+    const late = { ...unverifiedColumns(row), token_id: `late-${body.id}` as typeof row.token_id };
     const fact = { entity: 'token', id: late.token_id, operation: 'create' } as const;
     const entry = systemEntry({ tenant: tenant.id, at: vault.clock.now(), ...fact });
     const writing = store.commit({ insert: { tokens: [late] }, entries: [entry] });

@@ -13,9 +13,12 @@ import {
   requireProven,
 } from '../../src/rules/proven-row.ts';
 import { createQuarantine } from '../../src/rules/quarantine.ts';
+import type { ListedToken } from '../../src/store/queries/token-pages.ts';
 import { explainedTables, type ProvenTable } from '../../src/store/row-states.ts';
 import type { Query, Store } from '../../src/store/store.ts';
 import { type Row, shapes } from '../../src/store/tables.ts';
+import { openData } from '../../src/tokens/contents/sealed-row.ts';
+import { viewUnread } from '../../src/tokens/contents/view.ts';
 import { asStored } from '../support/rows.ts';
 import { committedPaths, readSource } from '../support/source.ts';
 
@@ -64,6 +67,34 @@ suite('a row that is yet to be proven', () => {
       // Its name is enough to find its keys, to speak of it in the log, and to remove it.
       await store.commit({ remove: { applications: [row] }, entries: [{} as never] });
       return [passed, requireProven(keys, 'applications', row).permissions];
+    };
+    assert.equal(typeof compiled, 'function');
+  });
+
+  test('is a row with sealed data, too: that it is shown or written before it opens does not compile', () => {
+    const compiled = async (store: Store, whole: Query<Row<'tokens'>>) => {
+      const token = await store.get('tokens', {} as never);
+      const intent = await store.get('token_intents', {} as never);
+      const run = await store.get('reactor_runs', {} as never);
+      if (!token || !intent || !run) return;
+      // @ts-expect-error what a response shows of it
+      token.metadata;
+      // @ts-expect-error what masks its data
+      token.mask;
+      // @ts-expect-error a function that shows it takes one that has opened
+      viewUnread(token);
+      // @ts-expect-error writing it again would make it valid
+      await store.commit({ replace: { tokens: [{ ...token, version: 2 }] }, entries: [] as never });
+      // @ts-expect-error neither is another table's row proven
+      const others: [Row<'token_intents'>, Row<'reactor_runs'>] = [intent, run];
+      // @ts-expect-error the store returns no whole row of such a table
+      await store.select(whole);
+      const page = (() => undefined) as unknown as Query<ListedToken>;
+      const [listed] = await store.select(page);
+      // @ts-expect-error of a row whose data was not read nothing can be opened
+      openData({} as never, listed, at);
+      // What decides who may open it is compared before, and opening it fails where that was altered.
+      return [others, token.container, openData({} as never, token, at).row.metadata];
     };
     assert.equal(typeof compiled, 'function');
   });
@@ -134,6 +165,9 @@ suite('a row that is yet to be proven', () => {
 /** What may look at a row that is not proven, and why. */
 const lookers: Readonly<Record<string, string>> = {
   'src/rules/proven-row.ts': 'proves it',
+  'src/rules/bound-row.ts': 'opens it, which proves it',
+  'src/tokens/contents/sealed-row.ts': 'whether it has a mask, and which key has sealed it',
+  'src/tokens/reseal.ts': 'of which keys its digests are, before it opens it',
   'src/rules/offset-page.ts': 'seals a cursor of the column by which the database has ordered',
   'src/access/tenants/tenants.ts': 'opens the keyring in it, which proves it, and deletion marks',
   'src/access/keyrings/open-vault-keys.ts': 'opens what the root key protects in it',

@@ -7,6 +7,7 @@ import type { Change } from '../../src/store/change.ts';
 import { entryHash, streamSeed, textOf } from '../../src/store/log-chain/entries.ts';
 import { schemaVersion } from '../../src/store/migrations/migrate.ts';
 import type { Store } from '../../src/store/store.ts';
+import { unverifiedColumns } from '../../src/store/stored-row.ts';
 import { entriesIn } from '../support/blocks.ts';
 import { creation, entry, removal, tenant, termOf, token } from '../support/changes.ts';
 import { onBothEngines } from '../support/engines.ts';
@@ -22,7 +23,8 @@ onBothEngines('the store', (engine) => {
     assert.deepEqual(await store.commit(creation(token('a'))), {});
     const row = await read(store, 'a');
     assert.ok(row);
-    const plain = { ...row, data: new Uint8Array(row.data) };
+    const columns = unverifiedColumns(row);
+    const plain = { ...columns, data: new Uint8Array(columns.data) };
     assert.deepEqual(plain, token('a'));
     assert.equal(await read(store, 'missing'), undefined);
   });

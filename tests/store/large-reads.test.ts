@@ -5,6 +5,7 @@ import type { TokenId } from '../../src/base/ids.ts';
 import { createLargeReads, largeReadsWaitingMax } from '../../src/store/postgres/large-reads.ts';
 import { pageBytesMax } from '../../src/store/queries/key-versions.ts';
 import { storedBytesOf } from '../../src/store/queries/stored-bytes.ts';
+import { unverifiedColumns } from '../../src/store/stored-row.ts';
 import { creation, entry, tenant, token } from '../support/changes.ts';
 import { engineOf, onBothEngines, onPostgres } from '../support/engines.ts';
 
@@ -25,7 +26,10 @@ onBothEngines('reads that arrive together', (engine) => {
     for (const row of rows) assert.deepEqual(await store.commit(creation(row)), {});
     const ids = [...rows.map((row) => row.token_id as string), 'missing', 'large'];
     const read = await Promise.all(ids.map((id) => store.get('tokens', keyOf(id))));
-    const plain = read.map((row) => row && { ...row, data: new Uint8Array(row.data) });
+    const plain = read.map((row) => {
+      const columns = row && unverifiedColumns(row);
+      return columns && { ...columns, data: new Uint8Array(columns.data) };
+    });
     assert.deepEqual(plain, [...rows, undefined, rows[3]]);
   });
 
@@ -39,7 +43,7 @@ onBothEngines('reads that arrive together', (engine) => {
       store.commit({ replace: { tokens: [replacement] }, entries: [entry('a', 'update')] }),
     ]);
     assert.ok(row);
-    assert.deepEqual(new Uint8Array(row.data), data[row.version - 1]);
+    assert.deepEqual(new Uint8Array(unverifiedColumns(row).data), data[row.version - 1]);
   });
 });
 

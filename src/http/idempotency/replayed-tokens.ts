@@ -29,6 +29,7 @@ import type {
 } from '../../rules/reply.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { SmallRow } from '../../store/queries/small-rows.ts';
+import { isWhole, type Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { hasExpired } from '../../tokens/contents/contents.ts';
 import { containerIn } from '../../tokens/contents/read-entry.ts';
@@ -196,15 +197,14 @@ async function tokenSeenNow(
   const { caller, stored } = replayed;
   const found = tokenAmong(rows, replayed);
   if (found === undefined) return undefined;
-  const whole =
-    found.row.data === null
-      ? tokenAmong(await referencedRows(store, caller.tenant.id, [referenceTo(stored)]), replayed)
-      : found;
+  const whole = isWhole(found.row)
+    ? found
+    : tokenAmong(await referencedRows(store, caller.tenant.id, [referenceTo(stored)]), replayed);
   if (whole === undefined) return undefined;
-  const { row, grant } = whole as TokenSeenNow;
-  if ('token_id' in row) requireProven(caller.tenant, 'tokens', row);
-  else requireProven(caller.tenant, 'token_intents', row);
-  return { row, grant };
+  const { row, grant } = whole as unknown as WholeToken;
+  return 'token_id' in row
+    ? { row: requireProven(caller.tenant, 'tokens', row), grant }
+    : { row: requireProven(caller.tenant, 'token_intents', row), grant };
 }
 
 /** Large rows come without data. A different token that has taken the id since is not a match. */
@@ -230,6 +230,10 @@ function tokenAmong(
 interface FoundToken {
   readonly row: SmallRow<'tokens'> | SmallRow<'token_intents'>;
   readonly grant: Grant;
+}
+
+interface WholeToken extends Pick<FoundToken, 'grant'> {
+  readonly row: Unproven<'tokens'> | Unproven<'token_intents'>;
 }
 
 /** A creation shows what its request sent. Later changes of the token are shown to callers who may read it. */
@@ -261,7 +265,7 @@ function seenNow(
   { caller, now, evaluation, part, row, grant }: PartDisclosure,
 ): TokenBody {
   const sealed = sealedData(openerFor(caller, grant), row, now);
-  return shownAgain(part, { row, sealed, grant, evaluation, onMaskFailure });
+  return shownAgain(part, { sealed, grant, evaluation, onMaskFailure });
 }
 
 /** The body belongs to this request alone: it was just opened. */

@@ -98,7 +98,10 @@ function readEnd({ expires_at }: PlaceholderRequest, now: Instant): Instant | un
 }
 
 /** A value is text or a number. Of data that is an object, one property is sent. */
-function requireProperty({ type }: Row<'tokens'>, property: string | undefined): void {
+function requireProperty(
+  { type }: Pick<Row<'tokens'>, 'type'>,
+  property: string | undefined,
+): void {
   const { properties }: TokenType = tokenTypes[type as TokenTypeName];
   if (properties && (property === undefined || !properties.includes(property))) {
     throw invalid('property', `must be one of ${properties.join(', ')}`);

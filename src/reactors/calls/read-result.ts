@@ -10,9 +10,13 @@ import { detailed, entryOf } from '../../rules/log-entries.ts';
 import { openerFor, openerOf } from '../../rules/openings.ts';
 import type { Decide } from '../../rules/operation.ts';
 import { rowOf } from '../../rules/stored-resource.ts';
-import { type RunPage, type RunPosition, runPage } from '../../store/queries/reactors.ts';
+import {
+  type RunOfPage,
+  type RunPage,
+  type RunPosition,
+  runPage,
+} from '../../store/queries/reactors.ts';
 import type { Query } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
 import type { ReactorReading } from '../resource.ts';
 import { errorOfProblem, openRun } from './run-row.ts';
 
@@ -31,15 +35,16 @@ export function readResult(tools: ReactorReading, caller: Caller, path: ResultPa
   return async () => {
     const { reactor_id } = await rowOf(store, 'reactors', { tenant, id: path.id });
     const run_id = parseUuid<ReactorRunId>(path.requestId);
-    const row = run_id && (await store.get('reactor_runs', { tenant_id: tenant.id, run_id }));
+    const found = run_id && (await store.get('reactor_runs', { tenant_id: tenant.id, run_id }));
     const now = clock.now();
-    if (!row || row.reactor_id !== reactor_id || row.due_at !== null || row.expires_at <= now) {
+    if (found?.reactor_id !== reactor_id || found.due_at !== null || found.expires_at <= now) {
       throw noResult();
     }
-    const { caller: by } = openRun(openerOf('match results', tenant), row).reveal();
+    const { row, body } = openRun(openerOf('match results', tenant), found);
+    const { caller: by } = body.reveal();
     const isOwn = by.application === caller.application && by.session === (caller.session ?? null);
     if (!isOwn) throw noResult();
-    const { result } = openRun(openerFor(caller, 'own response'), row).reveal();
+    const { result } = openRun(openerFor(caller, 'own response'), row).body.reveal();
     if (result === undefined) throw noResult();
     const fact = { entity: 'reactor', id: reactor_id, operation: 'read result' } as const;
     const change = { entries: [detailed(entryOf(caller, now, fact), row.run_id)] } as const;
@@ -66,7 +71,7 @@ interface KeptList {
   readonly route: string;
   readonly kept: RunPage['kept'];
   readonly operation: 'read logs' | 'read versions';
-  readonly view: (reader: Caller, row: Row<'reactor_runs'>) => object;
+  readonly view: (reader: Caller, found: RunOfPage) => object;
 }
 
 const logs: KeptList = {
@@ -125,7 +130,7 @@ function readKept(
     const now = clock.now();
     const position = after as unknown as RunPosition | undefined;
     const page = { tenant: tenant.id, reactor, now, after: position, kept };
-    const read = (query: Query<Row<'reactor_runs'>>) => store.scan(query, payerOf(caller));
+    const read = (query: Query<RunOfPage>) => store.scan(query, payerOf(caller));
     const { shown, hasMore } = await pageOf(read, page, size);
     const last = shown.at(-1);
     const next = hasMore && last && sealCursor(cursorKey, route, positionOf(last));
@@ -148,24 +153,24 @@ const pageBytesMax = 4 * 1024 * 1024;
 const rowsAtOnce = 4;
 
 interface PageOfRuns {
-  readonly shown: readonly Row<'reactor_runs'>[];
+  readonly shown: readonly RunOfPage[];
   /** Whether another page follows. */
   readonly hasMore: boolean;
 }
 
 async function pageOf(
-  read: (query: Query<Row<'reactor_runs'>>) => Promise<Row<'reactor_runs'>[]>,
+  read: (query: Query<RunOfPage>) => Promise<RunOfPage[]>,
   page: Omit<RunPage, 'limit'>,
   size: number,
 ): Promise<PageOfRuns> {
-  const shown: Row<'reactor_runs'>[] = [];
+  const shown: RunOfPage[] = [];
   let { after } = page;
   let bytes = 0;
   while (size > 0) {
     const limit = Math.min(rowsAtOnce, size + 1 - shown.length);
     const rows = await read(runPage({ ...page, after, limit }));
     for (const row of rows) {
-      bytes += row.body.length;
+      bytes += row.bytes;
       const isFull = shown.length === size || (shown.length > 0 && bytes > pageBytesMax);
       if (isFull) return { shown, hasMore: true };
       shown.push(row);
@@ -176,13 +181,11 @@ async function pageOf(
   return { shown, hasMore: false };
 }
 
-const positionOf = ({ created_at, run_id }: Row<'reactor_runs'>): RunPosition => [
-  created_at,
-  run_id,
-];
+const positionOf = ({ created_at, run_id }: RunOfPage): RunPosition => [created_at, run_id];
 
-function viewLog(reader: Caller, row: Row<'reactor_runs'>): object {
-  const { kind, isFailed, log, caller } = openRun(openerFor(reader, 'reactor:read'), row).reveal();
+function viewLog(reader: Caller, found: RunOfPage): object {
+  const { row, body } = openRun(openerFor(reader, 'reactor:read'), found);
+  const { kind, isFailed, log, caller } = body.reveal();
   return {
     request_id: row.run_id,
     invocation_type: kind,
@@ -197,8 +200,9 @@ function viewLog(reader: Caller, row: Row<'reactor_runs'>): object {
   };
 }
 
-function viewVersion(reader: Caller, row: Row<'reactor_runs'>): object {
-  const { code = '', caller } = openRun(openerFor(reader, 'reactor:read'), row).reveal();
+function viewVersion(reader: Caller, found: RunOfPage): object {
+  const { row, body } = openRun(openerFor(reader, 'reactor:read'), found);
+  const { code = '', caller } = body.reveal();
   return {
     id: row.run_id,
     code,

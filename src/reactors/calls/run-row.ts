@@ -5,7 +5,7 @@ import { type AttributeErrors, type ErrorCode, VaultError } from '../../base/err
 import type { ApplicationId, KeyId, SessionId } from '../../base/ids.ts';
 import type { Random } from '../../base/random.ts';
 import { Secret } from '../../base/secret.ts';
-import { openBound, sealBound, type UnsealedRun } from '../../rules/bound-row.ts';
+import { type BoundRow, openBound, sealBound, type UnsealedRun } from '../../rules/bound-row.ts';
 import type { Caller, Origin, SignedInPerson } from '../../rules/caller.ts';
 import type { Opener } from '../../rules/openings.ts';
 import type { Reply } from '../../rules/reply.ts';
@@ -75,8 +75,14 @@ export function runRow(
 }
 
 /** @throws VaultError `integrity` if any part of the row was altered. */
-export function openRun(opener: Opener, row: Row<'reactor_runs'>): Secret<RunBody> {
-  return new Secret(JSON.parse(openBound(opener, 'reactor_runs', row).reveal()) as RunBody);
+export function openRun(opener: Opener, found: BoundRow<'reactor_runs'>): OpenedRun {
+  const { row, text } = openBound(opener, 'reactor_runs', found);
+  return { row, body: new Secret(JSON.parse(text.reveal()) as RunBody) };
+}
+
+interface OpenedRun {
+  readonly row: Row<'reactor_runs'>;
+  readonly body: Secret<RunBody>;
 }
 
 export const expiryOf = (now: Instant): Instant => instantAfter(now, runRetentionMs);

@@ -6,6 +6,7 @@ import { alteredOutside, detailed, systemEntry } from '../../rules/log-entries.t
 import { openerOf } from '../../rules/openings.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { type CalledReactor, calledReactor, leaseMsOf } from './called-reactor.ts';
 import type { ReactorCalling } from './react.ts';
@@ -33,12 +34,12 @@ export interface TakenRun {
 export async function take(
   tools: WaitingRunTools,
   tenant: Tenant,
-  row: Row<'reactor_runs'>,
+  found: Unproven<'reactor_runs'>,
 ): Promise<TakenRun | undefined> {
   const { store, clock, random } = tools;
-  const opened = await openedRun(tools, tenant, row);
+  const opened = await openedRun(tools, tenant, found);
   if (opened === undefined) return undefined;
-  const { reactor } = opened;
+  const { row, reactor } = opened;
   const now = clock.now();
   const body = { ...opened.body, attempts: opened.body.attempts + 1 };
   const columns = {
@@ -62,23 +63,24 @@ export async function take(
 async function openedRun(
   { store, clock, onFailure }: WaitingRunTools,
   tenant: Tenant,
-  row: Row<'reactor_runs'>,
-): Promise<Pick<TakenRun, 'body' | 'reactor'> | undefined> {
+  found: Unproven<'reactor_runs'>,
+): Promise<Omit<TakenRun, 'tenant'> | undefined> {
   try {
-    const body = openRun(openerOf('run reactor calls', tenant), row).reveal();
+    const { row, body: secret } = openRun(openerOf('run reactor calls', tenant), found);
+    const body = secret.reveal();
     if (row.expires_at <= clock.now()) throw new VaultError('not_found', { public: expired });
     const reactor = await calledReactor(store, tenant, row.reactor_id);
     if (await isWrittenBack(store, tenant, row)) throw writtenBack(row);
-    return { body, reactor };
+    return { row, body, reactor };
   } catch (error) {
     const isGone = error instanceof VaultError && /^(?:integrity|not_found)$/.test(error.code);
     if (!isGone) throw error;
     const isAltered = error.code === 'integrity';
     if (isAltered) onFailure(error);
-    const entry = entryOfRun(clock.now(), { row, operation: 'fail' });
+    const entry = entryOfRun(clock.now(), { row: found, operation: 'fail' });
     const failed = { ...entry, result: 'failed' } as const;
     await store.commit({
-      remove: { reactor_runs: [row] },
+      remove: { reactor_runs: [found] },
       entries: [isAltered ? detailed(failed, `it was ${alteredOutside}`) : failed],
     });
     return undefined;
@@ -95,7 +97,7 @@ function writtenBack({ run_id: id }: Row<'reactor_runs'>): VaultError {
 const expired = 'The call has waited for too long.';
 
 interface RunFact {
-  readonly row: Row<'reactor_runs'>;
+  readonly row: Pick<Row<'reactor_runs'>, 'tenant_id' | 'run_id' | 'reactor_id'>;
   readonly operation: 'start' | 'interrupt' | 'end' | 'fail';
 }
 

@@ -123,7 +123,7 @@ function expiredIntents({ store }: JobTools): BatchWork<SizedDue<'token_intents'
  * The data is sealed again without its code, from which neither fingerprint nor search terms are made.
  * It does not count as a change of the token: `modified_at` and `modified_by` stay.
  */
-function expiredCodes({ store, random }: JobTools): BatchWork<Row<'tokens'>> {
+function expiredCodes({ store, random }: JobTools): BatchWork<RowFromStore<'tokens'>> {
   return {
     due: { table: 'tokens', column: 'code_expires_at' },
     rowsMax: batchMax,
@@ -140,7 +140,7 @@ function expiredCodes({ store, random }: JobTools): BatchWork<Row<'tokens'>> {
   };
 }
 
-function expiredIntentCodes({ store, random }: JobTools): BatchWork<Row<'token_intents'>> {
+function expiredIntentCodes({ store, random }: JobTools): BatchWork<RowFromStore<'token_intents'>> {
   return {
     due: { table: 'token_intents', column: 'code_expires_at' },
     rowsMax: batchMax,
@@ -187,7 +187,7 @@ function expiredReplies({ store, random }: JobTools): BatchWork<Row<'replies'>> 
 }
 
 /** Results and logs of calls, a day after the calls. An altered row goes too, because no caller could read it. */
-function expiredRuns({ store }: JobTools): BatchWork<Row<'reactor_runs'>> {
+function expiredRuns({ store }: JobTools): BatchWork<RowFromStore<'reactor_runs'>> {
   return {
     due: { table: 'reactor_runs', column: 'expires_at' },
     rowsMax: batchMax,

@@ -55,16 +55,17 @@ export function createRowOpening(store: Pick<Store, 'select'>): OpenRows {
     let absent = 0;
     for (const part of partsOf(found)) {
       const query = { tenant: tenant.id, column: id, ids: part.map(nameOf) };
-      const rows = await store.select<Row<'tokens'> | Row<'token_intents'>>(
-        rowsWithIds(table, query),
-      );
+      const rows = await store.select(rowsWithIds<OpenedTable>(table, query));
       const stored = new Map(rows.map((row) => [nameOf(row), row]));
       for (const one of part) {
         tenant.quarantine.read(() => {
           const row = stored.get(nameOf(one));
           if (row) {
-            requireProven<OpenedTable>(tenant, table, row);
-            done.push({ ...removed(row as Parameters<typeof removed>[0]), version: one.version });
+            const proven = requireProven<OpenedTable>(tenant, table, row);
+            done.push({
+              ...removed(proven as Parameters<typeof removed>[0]),
+              version: one.version,
+            });
           } else {
             noteAbsent(tenant, entity, nameOf(one));
             absent++;

@@ -50,12 +50,10 @@ const tables: { readonly [T in SealedName]: ResealRows<T> } = {
   tokens: (resealing, rows) => resealTokens(resealing, resealerOf(resealing), rows),
   token_intents: (resealing, rows) => resealIntents(resealing, resealerOf(resealing), rows),
   reactor_runs: each(
-    (resealer, row) => ({
-      ...row,
-      body: resealBound(resealer, 'reactor_runs', row),
-      version: row.version + 1,
-      was_version: row.version,
-    }),
+    (resealer, found) => {
+      const { row, sealed: body } = resealBound(resealer, 'reactor_runs', found);
+      return { ...row, body, version: row.version + 1, was_version: row.version };
+    },
     (reactor_runs) => ({ reseal: { reactor_runs } }),
   ),
   events: each(

@@ -4,7 +4,6 @@ import { day, type Instant } from '../../base/clock.ts';
 import type { ReactorId, ReactorRunId, TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
 import type { Unproven } from '../stored-row.ts';
-import type { Row } from '../tables.ts';
 import { named } from './text-patterns.ts';
 
 interface ReactorFilter {
@@ -86,18 +85,16 @@ const keptMs = sql<number>`expires_at - created_at`;
 /** Written out, as the index of versions has it. */
 const callMsMax = sql.lit(callKeptMsMax);
 
-export function runPage({
-  tenant,
-  reactor,
-  now,
-  limit,
-  after,
-  kept,
-}: RunPage): Query<Row<'reactor_runs'>> {
+/** A stored call, and how large what is sealed of it is. */
+export type RunOfPage = Unproven<'reactor_runs'> & { readonly bytes: number };
+
+export function runPage({ tenant, reactor, now, limit, after, kept }: RunPage): Query<RunOfPage> {
   return (db) => {
     const select = db
       .selectFrom('reactor_runs')
       .selectAll()
+      .select(sql<number>`octet_length(body)`.as('bytes'))
+      .$castTo<RunOfPage>()
       .where('tenant_id', '=', tenant)
       .where('reactor_id', '=', reactor)
       .where('due_at', 'is', null)

@@ -4,7 +4,8 @@ import type { TenantId } from '../../base/ids.ts';
 import { prepared } from '../prepared.ts';
 import type { Query } from '../store.ts';
 import { storedForm, tenantNumber } from '../stored-form.ts';
-import { type Row, type SqlValue, shapes } from '../tables.ts';
+import type { ListedRow } from '../stored-row.ts';
+import { type SqlValue, shapes } from '../tables.ts';
 
 /** Tables whose rows have sealed `data` and a key of tenant and id, and what of their rows may be large. */
 export const sealedTables = {
@@ -14,9 +15,8 @@ export const sealedTables = {
 
 export type SealedTable = keyof typeof sealedTables;
 
-export type SmallRow<T extends SealedTable> = Omit<Row<T>, 'data'> & {
-  /** Null where the row is not small; then all that may be large is null. */
-  readonly data: Row<T>['data'] | null;
+/** A row that is not whole where it is not small. */
+export type SmallRow<T extends SealedTable> = ListedRow<T> & {
   /** Of all that may be large. */
   readonly bytes: number;
 };

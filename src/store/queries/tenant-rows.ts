@@ -122,7 +122,7 @@ export function rowsWithIds<T extends 'tokens' | 'token_intents'>(
     column,
     ids,
   }: { readonly tenant: TenantId; readonly column: string; readonly ids: readonly string[] },
-): Query<Row<T>> {
+): Query<RowFromStore<T>> {
   return (db) =>
     (db as unknown as UntypedDatabase)
       .selectFrom(table as string)
@@ -132,7 +132,7 @@ export function rowsWithIds<T extends 'tokens' | 'token_intents'>(
         column,
         'in',
         ids.map((id) => storedIn(table, column, id)),
-      ) as unknown as ReturnType<Query<Row<T>>>;
+      ) as unknown as ReturnType<Query<RowFromStore<T>>>;
 }
 
 /** Whether there are due rows that cannot be read, which the others here leave out. */

@@ -2,7 +2,8 @@
 import { type Kysely, sql } from 'kysely';
 import type { TenantId } from '../../base/ids.ts';
 import type { Query } from '../store.ts';
-import { type DatabaseSchema, type Row, shapes } from '../tables.ts';
+import type { ListedRow, Unproven } from '../stored-row.ts';
+import { type DatabaseSchema, shapes } from '../tables.ts';
 import { storedId, storedTenant } from './stored.ts';
 import type { TokenConditions } from './token-conditions.ts';
 import {
@@ -33,10 +34,8 @@ export interface TokenPage extends TokenList {
  */
 export const listedBytesMax = 10_240;
 
-/** A token of a page; `data` is null where the token has more than {@link listedBytesMax}. */
-export type ListedToken = Omit<Row<'tokens'>, 'data'> & {
-  readonly data: Row<'tokens'>['data'] | null;
-};
+/** A token of a page; it is not whole where the token has more than {@link listedBytesMax}. */
+export type ListedToken = ListedRow<'tokens'>;
 
 /** Of all in the row that has no small limit of its own. Neither engine reads a value for its length. */
 const rowBytes = sql<number>`octet_length(tokens.data) + coalesce(octet_length(tokens.mask), 0)
@@ -59,8 +58,8 @@ export function pageOf(page: TokenPage): Query<ListedToken> {
 }
 
 /** The same with all data, for callers who request few tokens. */
-export function wholeTokensOf(page: TokenPage): Query<Row<'tokens'>> {
-  return (db) => withRows(db, page).selectAll('tokens');
+export function wholeTokensOf(page: TokenPage): Query<Unproven<'tokens'>> {
+  return (db) => withRows(db, page).selectAll('tokens').$castTo<Unproven<'tokens'>>();
 }
 
 export interface SizedPlace extends TokenPosition {

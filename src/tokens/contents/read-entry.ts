@@ -16,7 +16,7 @@ export interface ReadToken {
 }
 
 /** Where the row is, as entries about it name the place. An intent has no container yet. */
-export function containerIn(row: Row<'tokens'> | Row<'token_intents'>): string | undefined {
+export function containerIn(row: object | Pick<Row<'tokens'>, 'container'>): string | undefined {
   return 'container' in row ? row.container : undefined;
 }
 

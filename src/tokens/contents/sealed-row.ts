@@ -9,10 +9,17 @@ import { ExpressionError } from '../../expressions/evaluation/error.ts';
 import type { Evaluation } from '../../expressions/evaluation/evaluation.ts';
 import { compileExpression, evaluateExpression } from '../../expressions/expression.ts';
 import { keyVersionOf } from '../../keys/envelope.ts';
-import { openBound, requireBound, sealBound, type UnsealedToken } from '../../rules/bound-row.ts';
+import {
+  type BoundRow,
+  openBound,
+  requireBound,
+  sealBound,
+  type UnsealedToken,
+} from '../../rules/bound-row.ts';
 import { type Opener, openerOf } from '../../rules/openings.ts';
 import type { Tenant, TenantKeys } from '../../rules/tenant.ts';
 import type { RemovedRow } from '../../store/change.ts';
+import { unverifiedColumns } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import { codeExpiryOf, withoutCode } from './card-code.ts';
 import type { Contents } from './contents.ts';
@@ -84,28 +91,60 @@ export function sealRow(
  * The data of a stored token, without an expired card code, whether or not that was
  * removed from the disk yet. Its `Secret` is opened only where access was decided.
  */
-export function openData(opener: Opener, row: Row<'tokens'>, now: Instant): Secret<Json> {
-  const text = openBound(opener, 'tokens', row);
-  return stillThere(row, JSON.parse(text.reveal()) as Json, now);
+export function openData(
+  opener: Opener,
+  found: BoundRow<'tokens'>,
+  now: Instant,
+): OpenedData<Row<'tokens'>> {
+  const { row, text } = openBound(opener, 'tokens', found);
+  return { row, data: stillThere(row, JSON.parse(text.reveal()) as Json, now) };
 }
 
-/** The data of a token, to be opened where it is shown. */
-export interface SealedData {
-  open(): Secret<Json>;
+/** Data that has opened, and the row that is therefore as the vault wrote it. */
+export interface OpenedData<R> {
+  readonly row: R;
+  readonly data: Secret<Json>;
+}
+
+/** A token or an intent, to be opened where it is shown. */
+export interface SealedData<R> {
+  /** Whether it has a mask, its own or that of its type. Nothing else of the row is known before it opens. */
+  readonly hasMask: boolean;
+  open(): OpenedData<R>;
   /** @throws VaultError `integrity` where opening would; for those who are shown nothing of it. */
-  require(): void;
+  require(): R;
 }
 
-export function sealedData(opener: Opener, row: Row<'tokens'>, now: Instant): SealedData {
+export function sealedData(
+  opener: Opener,
+  row: BoundRow<'tokens'>,
+  now: Instant,
+): SealedData<Row<'tokens'>> {
   return {
+    hasMask: hasMask(row),
     open: () => openData(opener, row, now),
     require: () => requireBound(opener, 'tokens', row),
   };
 }
 
 /** Data that the request itself brought. */
-export function broughtData(row: Row<'tokens'>, data: Json, now: Instant): SealedData {
-  return { open: () => stillThere(row, data, now), require: () => undefined };
+export function broughtData(
+  row: Row<'tokens'>,
+  data: Json,
+  now: Instant,
+): SealedData<Row<'tokens'>> {
+  return {
+    hasMask: hasMask(row),
+    open: () => ({ row, data: stillThere(row, data, now) }),
+    require: () => row,
+  };
+}
+
+/** Whether the token has a mask, which an entry says before the row is known to be as the vault wrote it. */
+export function hasMask(row: BoundRow<'tokens'>): boolean {
+  const { type, mask } = unverifiedColumns<'tokens'>(row);
+  if (mask !== null) return mask !== 'null';
+  return tokenTypes[type as TokenTypeName]?.mask !== undefined;
 }
 
 /** The part of the row's data that still exists at that time. */
@@ -117,23 +156,24 @@ function stillThere(row: Row<'tokens'>, data: Json, now: Instant): Secret<Json> 
 /** A token with an expired code, with data that was sealed without it. */
 export function rowWithoutCode(
   tenant: Tenant,
-  row: Row<'tokens'>,
+  found: BoundRow<'tokens'>,
   { now, random }: { readonly now: Instant; readonly random: Random },
 ): Row<'tokens'> {
-  const data = openData(openerOf('expire card codes', tenant), row, now).reveal();
+  const { row, data: secret } = openData(openerOf('expire card codes', tenant), found, now);
+  const data = secret.reveal();
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
   return sealRow({ tenant, data, random, version: versionWithDigests(tenant, row) }, updated);
 }
 
 /** A stored token as a change removes it, with what the log is to remember of it. */
-export function removedToken(row: Row<'tokens'>): RemovedRow<'tokens'> {
+export function removedToken(row: BoundRow<'tokens'>): RemovedRow<'tokens'> {
   const { tenant_id, token_id, version, container } = row;
   return { tenant_id, token_id, version, container, data_version: sealedBy(row) };
 }
 
 /** The version of the data key that sealed the row; 0 for a row whose data was altered outside the vault. */
-export function sealedBy({ data }: Pick<Row<'tokens'>, 'data'>): number {
-  return keyVersionOf(data) ?? 0;
+export function sealedBy(row: BoundRow<'tokens'>): number {
+  return keyVersionOf(unverifiedColumns<'tokens'>(row).data) ?? 0;
 }
 
 /** Contents, and what the expressions over them may cost together with those of the same request. */

@@ -16,19 +16,20 @@ import { summaryOf, type TokenTypeName, tokenTypes } from './token-types.ts';
 /** Called when a stored mask cannot be evaluated and the data is therefore left out. */
 export type OnMaskFailure = () => void;
 
+/** What masks see of a row: of an intent, that it has no mask of its own. */
+type Masked = Pick<Row<'tokens'>, 'type' | 'mask'>;
+
 /** What decides how data is shown. */
-export interface DisclosureBasis {
-  readonly row: Pick<Row<'tokens'>, 'type' | 'mask'>;
+export interface DisclosureBasis<R extends Masked = Masked> {
   /** Opened where something of it is shown; otherwise it is still required to be unaltered. */
-  readonly sealed: SealedData;
+  readonly sealed: SealedData<R>;
   readonly grant: Grant;
   /** Of the request that shows it, with all else that it shows. */
   readonly evaluation: Evaluation;
   readonly onMaskFailure: OnMaskFailure;
 }
 
-export interface View extends DisclosureBasis {
-  readonly row: Row<'tokens'>;
+export interface View extends DisclosureBasis<Row<'tokens'>> {
   readonly extras?: Deduplication;
 }
 
@@ -38,10 +39,10 @@ export interface Deduplication {
 }
 
 /** The token as the grant lets the caller see it. Absent attributes are left out, never null. */
-export function viewToken(view: View): TokenBody {
-  const { row, extras } = view;
-  const shown = shownData(view);
-  return {
+export function viewToken(view: View): ViewedToken {
+  const { extras } = view;
+  const { row, shown } = disclosed(view);
+  const body = {
     id: row.token_id,
     tenant_id: row.tenant_id,
     type: row.type,
@@ -53,6 +54,13 @@ export function viewToken(view: View): TokenBody {
     ...historyOf(row),
     ...(extras && { _extras: extras }),
   };
+  return { row, body };
+}
+
+/** A token that a caller is shown, and its row, which is as the vault wrote it. */
+export interface ViewedToken {
+  readonly row: Row<'tokens'>;
+  readonly body: TokenBody;
 }
 
 /** The view for a caller who made or changed the token and may not read it. */
@@ -88,14 +96,14 @@ export function viewInEvent(row: Row<'tokens'>): JsonObject {
  */
 export function viewOverTime(
   view: Omit<View, 'sealed'>,
-  sealedAt: (instant: Instant) => SealedData,
+  sealedAt: (instant: Instant) => SealedData<Row<'tokens'>>,
 ): (instant: Instant) => TokenBody {
   let first: { readonly instant: Instant; readonly body: TokenBody } | undefined;
   return (instant) => {
     if (first?.instant === instant) return first.body;
     const sealed = sealedAt(instant);
     if (first) return shownAgain(first.body, { ...view, sealed });
-    const body = viewToken({ ...view, sealed });
+    const { body } = viewToken({ ...view, sealed });
     first = { instant, body };
     return body;
   };
@@ -132,22 +140,14 @@ export function shownAgain(body: TokenBody, sight: DisclosureBasis): TokenBody {
   return { ...others, ...shownData(sight) } as TokenBody;
 }
 
-/**
- * The log's description of data shown by {@link shownData}. It does not read the mask, since it may be called
- * before the row is known to be as the vault wrote it.
- */
-export function shownAs({ row, grant }: Pick<DisclosureBasis, 'row' | 'grant'>): Shown {
-  if (grant.transform === 'reveal') return 'revealed';
-  return grant.transform === 'mask' && hasMask(row) ? 'masked' : 'redacted';
-}
-
-function hasMask({ type, mask }: Pick<Row<'tokens'>, 'type' | 'mask'>): boolean {
-  if (mask !== null) return mask !== 'null';
-  return tokenTypes[type as TokenTypeName]?.mask !== undefined;
+/** The log's description of data shown by {@link shownData}. */
+export function shownAs({ transform }: Grant, masked: { readonly hasMask: boolean }): Shown {
+  if (transform === 'reveal') return 'revealed';
+  return transform === 'mask' && masked.hasMask ? 'masked' : 'redacted';
 }
 
 /** The mask in force: the token's own, else that of its type; `undefined` when it has none. */
-export function maskOf(row: Pick<Row<'tokens'>, 'type' | 'mask'>): Json | undefined {
+export function maskOf(row: Masked): Json | undefined {
   if (row.mask === null) return tokenTypes[row.type as TokenTypeName].mask;
   return (JSON.parse(row.mask) as Json) ?? undefined;
 }
@@ -182,39 +182,41 @@ function historyOf(row: Row<'tokens'>): JsonObject {
   };
 }
 
+/** Data and summary by transform. */
+export function shownData(basis: DisclosureBasis): JsonObject {
+  return disclosed(basis).shown;
+}
+
 /**
- * Data and summary by transform. The summary of a card shows its BIN and last four digits, so it is shown with
- * revealed data and with the type's own mask, never with a mask that a caller chose to show less.
+ * The row is known once its data has opened. The summary of a card shows its BIN and last four digits, so it is shown
+ * with revealed data and with the type's own mask, never with a mask that a caller chose to show less.
  */
-export function shownData({
-  row,
+function disclosed<R extends Masked>({
   sealed,
   grant,
   evaluation,
   onMaskFailure,
-}: DisclosureBasis): JsonObject {
-  const type = row.type as TokenTypeName;
-  if (grant.transform === 'reveal') {
-    const data = sealed.open().reveal();
-    return { data, ...summaryOf(type, data) };
-  }
-  if (grant.transform === 'redact' || !hasMask(row)) {
+}: DisclosureBasis<R>): { readonly row: R; readonly shown: JsonObject } {
+  if (grant.transform !== 'reveal' && (grant.transform === 'redact' || !sealed.hasMask)) {
     // Nothing of it is shown, and still it is shown only where nothing of the row was altered.
-    sealed.require();
-    return {};
+    return { row: sealed.require(), shown: {} };
   }
-  const data = sealed.open().reveal();
+  const { row, data: secret } = sealed.open();
+  const type = row.type as TokenTypeName;
+  const data = secret.reveal();
+  if (grant.transform === 'reveal') return { row, shown: { data, ...summaryOf(type, data) } };
   const mask = maskOf(row);
-  if (mask === undefined) return {};
+  if (mask === undefined) return { row, shown: {} };
   try {
     const masked = evaluateTemplate(compileTemplate(mask, 'mask'), { data }, evaluation);
-    return {
+    const shown = {
       ...(masked !== undefined && masked !== null && { data: masked }),
       ...(row.mask === null && summaryOf(type, data)),
     };
+    return { row, shown };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     onMaskFailure();
-    return {};
+    return { row, shown: {} };
   }
 }

@@ -54,14 +54,14 @@ export function verifyBankAccount(
   return async () => {
     const now = clock.now();
     const id = request.token_id;
-    const row = await findLiveToken(store, { tenant: caller.tenant.id, id, now });
-    if (row === undefined) return unknownToken(caller, now);
-    const subject = { id: row.token_id, container: row.container };
+    const found = await findLiveToken(store, { tenant: caller.tenant.id, id, now });
+    if (found === undefined) return unknownToken(caller, now);
+    const subject = { id: found.token_id, container: found.container };
     const grant = decide(caller.policy, 'token:use', subject);
     if (!grant) {
       return refuse(caller, now, { entity: 'token', ...subject, permission: 'token:use' });
     }
-    const data = openData(openerFor(caller, grant), row, now);
+    const { row, data } = openData(openerFor(caller, grant), found, now);
     const routing = request.routing_number ?? undefined;
     if (contradicts(row, data, routing)) return wrongRouting(caller, now, subject);
     const account = { country, ...numbersOf(row, data, routing) };

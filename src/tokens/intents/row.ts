@@ -8,7 +8,13 @@ import type { ClientKeyId, TokenIntentId } from '../../base/ids.ts';
 import type { Json } from '../../base/json.ts';
 import type { Random } from '../../base/random.ts';
 import { Secret } from '../../base/secret.ts';
-import { openBound, requireBound, sealBound, type UnsealedIntent } from '../../rules/bound-row.ts';
+import {
+  type BoundRow,
+  openBound,
+  requireBound,
+  sealBound,
+  type UnsealedIntent,
+} from '../../rules/bound-row.ts';
 import type { Caller } from '../../rules/caller.ts';
 import { type Opener, openerOf } from '../../rules/openings.ts';
 import type { Tenant } from '../../rules/tenant.ts';
@@ -17,7 +23,7 @@ import { codeExpiryOf, withoutCode } from '../contents/card-code.ts';
 import type { Contents } from '../contents/contents.ts';
 import { versionWithDigests } from '../contents/digest-versions.ts';
 import { containersOf, type RecognizedType, recognizedIn } from '../contents/recognized.ts';
-import type { SealedData, Sealing } from '../contents/sealed-row.ts';
+import type { OpenedData, SealedData, Sealing } from '../contents/sealed-row.ts';
 import { summaryOf, type TokenTypeName, tokenTypes } from '../contents/token-types.ts';
 
 export interface NewTokenIntent {
@@ -57,18 +63,34 @@ export function tokenIntentRow(caller: Caller, intent: NewTokenIntent): Row<'tok
 }
 
 /** The data, without an expired card code. */
-function openIntent(opener: Opener, row: Row<'token_intents'>, now: Instant): Secret<Json> {
-  const text = openBound(opener, 'token_intents', row);
+function openIntent(
+  opener: Opener,
+  found: BoundRow<'token_intents'>,
+  now: Instant,
+): OpenedData<Row<'token_intents'>> {
+  const { row, text } = openBound(opener, 'token_intents', found);
   const data = JSON.parse(text.reveal()) as Json;
   const codeIsGone = row.code_expires_at !== null && row.code_expires_at <= now;
-  return new Secret(codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data);
+  const stays = codeIsGone ? withoutCode(row.type as TokenTypeName, data) : data;
+  return { row, data: new Secret(stays) };
 }
 
+/** An intent as masks see it: with that of its type. */
+type MaskedIntent = Row<'token_intents'> & { readonly mask: null };
+
 /** The data of an intent, to be opened where it is shown. */
-export function sealedIntent(opener: Opener, row: Row<'token_intents'>, now: Instant): SealedData {
+export function sealedIntent(
+  opener: Opener,
+  found: BoundRow<'token_intents'>,
+  now: Instant,
+): SealedData<MaskedIntent> {
   return {
-    open: () => openIntent(opener, row, now),
-    require: () => requireBound(opener, 'token_intents', row),
+    hasMask: tokenTypes[found.type as TokenTypeName]?.mask !== undefined,
+    open: () => {
+      const { row, data } = openIntent(opener, found, now);
+      return { row: { ...row, mask: null }, data };
+    },
+    require: () => ({ ...requireBound(opener, 'token_intents', found), mask: null }),
   };
 }
 
@@ -102,17 +124,22 @@ function recognizedOf(text: string | null): readonly RecognizedType[] {
 }
 
 /** The data that a conversion takes over: all of it but the card code. */
-export function dataForToken(opener: Opener, row: Row<'token_intents'>): Json {
-  return withoutCode(row.type as TokenTypeName, openIntent(opener, row, row.created_at).reveal());
+export function dataForToken(
+  opener: Opener,
+  found: BoundRow<'token_intents'>,
+): OpenedData<Row<'token_intents'>> {
+  const { row, data } = openIntent(opener, found, found.created_at);
+  return { row, data: new Secret(withoutCode(row.type as TokenTypeName, data.reveal())) };
 }
 
 /** An intent whose card code is gone, with data that was sealed without it. */
 export function intentWithoutCode(
   tenant: Tenant,
-  row: Row<'token_intents'>,
+  found: BoundRow<'token_intents'>,
   random: Random,
 ): Row<'token_intents'> {
-  const data = dataForToken(openerOf('expire card codes', tenant), row);
+  const { row, data: secret } = dataForToken(openerOf('expire card codes', tenant), found);
+  const data = secret.reveal();
   const updated = { ...row, version: row.version + 1, code_expires_at: null };
   const version = versionWithDigests(tenant, row);
   return sealIntent({ tenant, data, random, version }, updated);
@@ -121,10 +148,11 @@ export function intentWithoutCode(
 /** The intent in its next version, sealed under the active key, with another fingerprint of the same value. */
 export function refingerprinted(
   { tenant, opener, random }: IntentResealing,
-  row: Row<'token_intents'>,
+  found: BoundRow<'token_intents'>,
   fingerprint: string,
 ): Row<'token_intents'> {
-  const data = JSON.parse(openBound(opener, 'token_intents', row).reveal()) as Json;
+  const { row, text } = openBound(opener, 'token_intents', found);
+  const data = JSON.parse(text.reveal()) as Json;
   const updated = { ...row, version: row.version + 1, fingerprint };
   return sealIntent({ tenant, data, random }, updated);
 }
@@ -136,12 +164,13 @@ interface IntentResealing {
 }
 
 /** The view in the API: a summary of the data, never the data. */
-export function viewTokenIntent(opener: Opener, row: Row<'token_intents'>, now: Instant) {
+export function viewTokenIntent(opener: Opener, found: BoundRow<'token_intents'>, now: Instant) {
+  const { row, data } = openIntent(opener, found, now);
   return {
     id: row.token_intent_id,
     tenant_id: row.tenant_id,
     type: row.type,
-    ...summaryOf(row.type as TokenTypeName, openIntent(opener, row, now).reveal()),
+    ...summaryOf(row.type as TokenTypeName, data.reveal()),
     ...(row.fingerprint !== '' && { fingerprint: row.fingerprint }),
     created_by: row.created_by,
     created_at: formatTimestamp(row.created_at),

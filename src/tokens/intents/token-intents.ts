@@ -19,6 +19,7 @@ import { holds, seesInAll } from '../../rules/policy.ts';
 import type { NarrowerBody, Reply } from '../../rules/reply.ts';
 import type { LogEntry } from '../../store/log-chain/entries.ts';
 import type { Store } from '../../store/store.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 import type { Row } from '../../store/tables.ts';
 import {
   type Contents,
@@ -198,7 +199,7 @@ export async function liveIntent(
   store: Store,
   caller: Caller,
   { id, now }: TokenIntentQuery,
-): Promise<Row<'token_intents'> | undefined> {
+): Promise<Unproven<'token_intents'> | undefined> {
   const token_intent_id = parseUuid<TokenIntentId>(id);
   const key = token_intent_id && { tenant_id: caller.tenant.id, token_intent_id };
   const row = key && (await store.get('token_intents', key));
@@ -216,7 +217,7 @@ async function existingIntent(
   store: Store,
   caller: Caller,
   wanted: TokenIntentQuery,
-): Promise<Row<'token_intents'>> {
+): Promise<Unproven<'token_intents'>> {
   const row = await liveIntent(store, caller, wanted);
   if (row) return row;
   throw new VaultError('not_found', { public: 'There is no token intent with this id.' });

@@ -22,7 +22,7 @@ import type {
   TokenPosition,
 } from '../../store/queries/token-sources.ts';
 import type { ScanPayer, Store } from '../../store/store.ts';
-import type { Row } from '../../store/tables.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 
 /** Groups (each: one container, one type) that one query merges; a list with more is read by creation. */
 export const tokenGroupsMax = 64;
@@ -60,7 +60,7 @@ export async function findTokenAt(
   store: Store,
   conditions: TokenConditions,
   { at, id }: TokenPosition,
-): Promise<Row<'tokens'> | undefined> {
+): Promise<Unproven<'tokens'> | undefined> {
   const only = { ...conditions, ids: [id] };
   if (isImpossible(only)) return undefined;
   const page = { conditions: only, path: 'tokens', limit: 1 } as const;
@@ -69,7 +69,7 @@ export async function findTokenAt(
 }
 
 export interface TokenBatch {
-  readonly rows: readonly Row<'tokens'>[];
+  readonly rows: readonly Unproven<'tokens'>[];
   /** Where the next batch begins; `undefined` after the last one. */
   readonly next: TokenPosition | undefined;
 }

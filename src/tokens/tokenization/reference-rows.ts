@@ -13,7 +13,8 @@ import {
   smallRows,
 } from '../../store/queries/small-rows.ts';
 import type { Query, Store } from '../../store/store.ts';
-import type { Key, Row } from '../../store/tables.ts';
+import { isWhole, type Unproven } from '../../store/stored-row.ts';
+import type { Key } from '../../store/tables.ts';
 
 /** Bytes that all tokens and token intents of one request may have, as they are stored. */
 export const referencedBytesMax = 4_194_304;
@@ -89,14 +90,14 @@ async function readByKey<T extends SealedTable>(
 ): Promise<Map<string, SmallRow<T>>> {
   const keys = ids.map((id) => ({ tenant_id, [sealedTables[table].id]: id }) as unknown as Key<T>);
   const rows = await Promise.all(keys.map((key) => store.get(table, key)));
-  const found = rows.filter((row) => row !== undefined) as unknown as Row<T>[];
+  const found = rows.filter((row) => row !== undefined) as unknown as Unproven<T>[];
   return byId(
     table,
     found.map((row) => ({ ...row, bytes: bytesOfRow(table, row) })),
   );
 }
 
-function bytesOfRow<T extends SealedTable>(table: T, row: Row<T>): number {
+function bytesOfRow<T extends SealedTable>(table: T, row: Unproven<T>): number {
   const values = row as unknown as Readonly<Record<string, string | Uint8Array | null>>;
   return sealedTables[table].large.reduce(
     (sum, name) => sum + Buffer.byteLength(values[name] ?? ''),
@@ -130,14 +131,14 @@ function byId<T extends SealedTable>(table: T, rows: readonly SmallRow<T>[]) {
   return new Map(rows.map((row) => [(row as unknown as Record<string, string>)[id] ?? '', row]));
 }
 
-function largeIds(rows: RowsById<SealedTable>): string[] {
+function largeIds(rows: RowsById<'tokens'> | RowsById<'token_intents'>): string[] {
   const ids: string[] = [];
-  for (const [id, { data }] of rows) if (data === null) ids.push(id);
+  for (const [id, row] of rows) if (!isWhole(row)) ids.push(id);
   return ids;
 }
 
 /** Without those that are gone by now. */
 function replaced<T extends SealedTable>(small: RowsById<T>, large: RowsById<T>): RowsById<T> {
-  const kept = [...small].filter(([, { data }]) => data !== null);
+  const kept = [...small].filter(([, row]) => isWhole(row as unknown as SmallRow<'tokens'>));
   return new Map([...kept, ...large]);
 }

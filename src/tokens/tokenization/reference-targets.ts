@@ -20,7 +20,7 @@ import {
 } from '../../rules/policy.ts';
 import type { Shown } from '../../store/log-chain/disclosure.ts';
 import type { SealedTable, SmallRow } from '../../store/queries/small-rows.ts';
-import type { Row } from '../../store/tables.ts';
+import type { Unproven } from '../../store/stored-row.ts';
 import { hasExpired } from '../contents/contents.ts';
 import { containerIn } from '../contents/read-entry.ts';
 import { sealedData } from '../contents/sealed-row.ts';
@@ -33,7 +33,7 @@ import type { ReferencedRows } from './reference-rows.ts';
 export interface ReferenceTarget {
   readonly entity: 'token' | 'token_intent';
   readonly id: string;
-  readonly row: Row<'tokens'> | Row<'token_intents'>;
+  readonly row: Unproven<'tokens'> | Unproven<'token_intents'>;
   /** The length of the stored value. */
   readonly bytes: number;
   readonly grant: Grant | undefined;
@@ -99,7 +99,7 @@ export const sending: TargetAccess = { grant: decideSending, permission: 'proxy:
 /** Giving them to the code of a reactor. */
 export const giving: TargetAccess = { grant: decideReactor, permission: 'reactor:invoke' };
 
-type StoredRow<T extends SealedTable> = Row<T> & Pick<SmallRow<T>, 'bytes'>;
+type StoredRow<T extends SealedTable> = Unproven<T> & Pick<SmallRow<T>, 'bytes'>;
 
 function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefined {
   const { caller, rows, now, evaluation, access, onMaskFailure } = lookup;
@@ -108,7 +108,7 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
   if (!row || hasExpired(row, now)) return undefined;
   const grant = access.grant(policy, { id: row.token_id, container: row.container });
   const sealed = grant && sealedData(openerFor(caller, grant), row, now);
-  const sight = sealed && { row, sealed, grant, evaluation, onMaskFailure };
+  const sight = sealed && { sealed, grant, evaluation, onMaskFailure };
   return {
     entity: 'token',
     id: row.token_id,
@@ -116,9 +116,9 @@ function tokenTarget(lookup: TargetLookup, id: string): ReferenceTarget | undefi
     bytes: row.bytes,
     grant,
     lacks: grant ? undefined : access.permission,
-    shown: sight && shownAs(sight),
+    shown: sealed && shownAs(grant, sealed),
     data: () => sight && shownData(sight)['data'],
-    whole: () => (sight ? (viewToken(sight) as JsonObject) : null),
+    whole: () => (sight ? (viewToken(sight).body as JsonObject) : null),
   };
 }
 
@@ -135,8 +135,7 @@ function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undef
   const lacks = access.intents && !holds(policy, access.intents) ? access.intents : undefined;
   const opener = grant && openerFor(caller, grant);
   const sealed = opener && sealedIntent(opener, row, now);
-  const seen = { ...row, mask: null };
-  const sight = grant && sealed && { row: seen, sealed, grant, evaluation, onMaskFailure };
+  const sight = grant && sealed && { sealed, grant, evaluation, onMaskFailure };
   const shown = () => (sight ? shownData(sight) : {});
   return {
     entity: 'token_intent',
@@ -145,7 +144,7 @@ function intentTarget(lookup: TargetLookup, id: string): ReferenceTarget | undef
     bytes: row.bytes,
     grant,
     lacks: lacks ?? (grant ? undefined : access.permission),
-    shown: sight && shownAs(sight),
+    shown: grant && sealed && shownAs(grant, sealed),
     data: () => shown()['data'],
     whole: () => (opener ? { ...viewTokenIntent(opener, row, now), ...shown() } : null),
   };
