@@ -517,6 +517,29 @@ suite('Card fields', { skip }, () => {
     assert.equal(await page.frameLocator('#text iframe').locator('output').count(), 0);
   });
 
+  test('a security code that is still stored is shown only when the page names it', async (t) => {
+    const server = await vault.application();
+    const data = { number: cardNumber, expiration_month: 12, expiration_year: 2030, cvc: '987' };
+    const token = await vault.send('POST', '/tokens', {
+      key: server,
+      body: { type: 'card', data },
+    });
+    const html = `<strongroom-reveal id="text"></strongroom-reveal>
+<strongroom-reveal id="face" format="card"></strongroom-reveal>${recording(key)}`;
+    const { page } = await open(t, withLoader(vault, html));
+    await ready(page, 2);
+    const { nonce } = await page.evaluate('fields.sessions.create()');
+    const rules = [{ ...revealEverything, permissions: ['token:read'] }];
+    await vault.send('POST', '/sessions/authorize', { key: server, body: { nonce, rules } });
+    const shown = async (id: string, path = '') => {
+      await page.evaluate(`byId('${id}').show({ token: '${token.body.id}'${path} })`);
+      return (await page.frameLocator(`#${id} iframe`).locator('body').textContent()) ?? '';
+    };
+    for (const id of ['text', 'face']) assert.match(await shown(id), /4242.*30/);
+    for (const id of ['text', 'face']) assert.doesNotMatch(await shown(id), /987/);
+    assert.match(await shown('text', ", path: 'data.cvc'"), /987/);
+  });
+
   test('a service worker of the page is asked for no frame and no call of one', async (t) => {
     const worker = shop.page(
       `const asked = [];

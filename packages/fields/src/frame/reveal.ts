@@ -37,7 +37,7 @@ export function createReveal({ options: given, tell }: FieldSetting): RevealFram
     if (!controller)
       throw new CallError({ code: 'field_missing', message: 'The page has no fields.' });
     const shown = (await controller.reveal(token)) as { readonly data?: unknown };
-    const value = path === undefined ? shown.data : at({ data: shown.data }, path);
+    const value = path === undefined ? withoutCode(shown.data) : at({ data: shown.data }, path);
     if (options.format === 'card') showCard(value);
     else showText(value);
     tell({ type: 'change', state: { empty: false, complete: true, valid: true } });
@@ -56,7 +56,6 @@ export function createReveal({ options: given, tell }: FieldSetting): RevealFram
       readonly number?: unknown;
       readonly expiration_month?: unknown;
       readonly expiration_year?: unknown;
-      readonly cvc?: unknown;
     };
     const words = wordsIn(options.locale);
     const number = String(card.number ?? '');
@@ -77,7 +76,6 @@ export function createReveal({ options: given, tell }: FieldSetting): RevealFram
       const year = String(card.expiration_year ?? '').slice(-2);
       foot.append(labeled(words.of('expiry'), `${String(month).padStart(2, '0')} / ${year}`));
     }
-    if (typeof card.cvc === 'string') foot.append(labeled(words.of('code'), card.cvc));
     face.append(head, middle, foot);
     area.replaceChildren(face);
   }
@@ -128,6 +126,13 @@ function labeled(label: string, text: string): HTMLElement {
   small.textContent = label;
   group.append(small, text);
   return group;
+}
+
+/** The data without a security code, which PCI DSS 3.3 forbids to keep after authorization: only its path shows it. */
+function withoutCode(data: unknown): unknown {
+  if (typeof data !== 'object' || data === null || !('cvc' in data)) return data;
+  const { cvc: _, ...others } = data;
+  return others;
 }
 
 /** A path such as `data.number`. */
