@@ -137,7 +137,7 @@ const facts: readonly Fact[] = [
     value: constantIn('src/http/transport.ts', 'requestTimeoutMs') / 1000,
   },
   {
-    said: /address has at most ([\d,]+), four times/g,
+    said: /address has at most ([\d,]+) connections/g,
     value: constantIn('src/http/limits/connections.ts', 'addressConnectionsMax'),
   },
   {
