@@ -17,7 +17,7 @@ import { againVariable } from './results.ts';
 const variable = 'TEST_CITUS_BIN';
 /** Where the directory was found and not chosen: a PostgreSQL that does not load the extension is no failure. */
 const whereItLoads = '--where-it-loads';
-const how = 'docs/citus.md says how to install Citus';
+const how = 'CONTRIBUTING.md says how to install Citus';
 
 /** What a change can break on Citus without anyone noticing elsewhere, in less than five minutes on two cores. */
 const part = [
