@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { type Engine, onBothEngines } from '../support/engines.ts';
+import { signInPerson } from '../support/people.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
 import { createProxy } from '../support/proxies.ts';
 import { startCalled } from '../support/proxy-calls.ts';
@@ -496,6 +497,53 @@ async function eachAncestor(servers: readonly TestVault[]): Promise<void> {
   }
 }
 
+/** What a session in the console derives from. */
+const ancestorsInConsole = ['key', 'maker', 'person', 'role', 'session'] as const;
+
+/** For each of them a tenant, in which the session of another person still stands without it. */
+async function eachAncestorInConsole(servers: readonly TestVault[]): Promise<void> {
+  const [one] = servers;
+  assert.ok(one);
+  for (const deleted of ancestorsInConsole) {
+    const tenant = await newTenant(one);
+    const manage = async (method: string, path: string, body?: object) => {
+      const received = await tenant.send(method, path, { key: tenant.managementKey, body });
+      assert.ok(received.status < 300, received.text);
+      return received.body;
+    };
+    const made = (type: string, permissions: readonly string[]) =>
+      manage('POST', '/applications', { name: type, type, permissions });
+    const { id: role } = await made('private', ['token:read']);
+    const { id: otherRole } = await made('private', ['token:read']);
+    const maker = await made('management', ['person:create']);
+    const person = await signInPerson(one.url, maker.key, { applications: [role] });
+    const applications = [otherRole];
+    const other = await signInPerson(one.url, tenant.managementKey, { applications });
+    const [session] = await manage('GET', `/people/${person.id}/sessions`);
+    const paths: Readonly<Record<typeof deleted, string>> = {
+      key: `/applications/${maker.id}/keys/${maker.keys[0].id}`,
+      maker: `/applications/${maker.id}`,
+      person: `/people/${person.id}`,
+      role: `/applications/${role}`,
+      session: `/people/${person.id}/sessions/${session.id}`,
+    };
+    const found = (vault: TestVault) =>
+      Promise.all(
+        [person.headersAs(role), other.headersAs(otherRole)].map(
+          async (headers) => (await vault.send('GET', '/tokens?size=1', { headers })).status,
+        ),
+      );
+    for (const vault of servers) assert.deepEqual(await found(vault), [200, 200]);
+    await manage('DELETE', paths[deleted]);
+    one.clock.advance(second);
+    for (const vault of servers) {
+      const [status = 0, another] = await found(vault);
+      assert.ok([401, 403].includes(status), `${status} after the ${deleted}`);
+      assert.equal(another, 200, `of another person after the ${deleted}`);
+    }
+  }
+}
+
 type Start = (t: TestContext, engine: Engine) => Promise<readonly TestVault[]>;
 
 /** Two servers of one PostgreSQL, or the one server of an embedded database. */
@@ -555,6 +603,10 @@ onBothEngines('whatever is deleted, what derives from it is void, and nothing el
 
   test('whichever of its ancestors a session loses', async (t) => {
     await eachAncestor(await everyServer(t, engine));
+  });
+
+  test('whichever of its ancestors a session in the console loses', async (t) => {
+    await eachAncestorInConsole(await everyServer(t, engine));
   });
 
   test('code that is under way reads no token with the rights that ended', async (t) => {
