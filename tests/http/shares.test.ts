@@ -98,6 +98,26 @@ for (const [name, caller] of Object.entries(senders)) {
   });
 }
 
+for (const kind of ['public', 'session'] as const) {
+  test(`a flood with a ${kind} key has a quarter of what a private key of its own tenant leaves it`, async () => {
+    const { served, enter, turns } = fixture();
+    const server = { ...other, caller: callerOf('one', 'private') };
+    const visitor = { key: kind, address: '192.0.2.1', caller: callerOf('one', kind) };
+    // Both are known.
+    enter('server', server);
+    enter('visitor', visitor);
+    await turns(2);
+    served.length = 0;
+    for (let at = 0; at < 200; at += 1) {
+      enter('visitor', visitor, 2);
+      enter('server', server, 2);
+    }
+    await turns(100);
+    const visits = served.slice(0, 100).filter((name) => name === 'visitor').length;
+    assert.ok(visits >= 15 && visits <= 35, `${visits} of 100 are the visitor's`);
+  });
+}
+
 test('a key that turned out not to be valid costs its address, and not its former holder', async () => {
   const { shares, served, open, enter, turns } = fixture();
   enter('leaked', { key: 'leaked', address: '192.0.2.9', caller: callerOf('other', 'private') });
