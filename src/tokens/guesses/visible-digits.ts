@@ -110,9 +110,14 @@ function digitsOf(data: Json): string {
 
 const foreignDigits = /[^\P{Nd}0-9]/gu;
 
-/** Decimal digits of all scripts as ASCII digits. */
+/** Decimal digits of all scripts as ASCII digits. Each is computed once, since a text may have very many of one. */
 function withAsciiDigits(text: string): string {
-  return text.replace(foreignDigits, (digit) => String(valueOfDigit(digit)));
+  const known = new Map<string, string>();
+  return text.replace(foreignDigits, (digit) => {
+    const value = known.get(digit) ?? String(valueOfDigit(digit));
+    known.set(digit, value);
+    return value;
+  });
 }
 
 const isDecimal = /^\p{Nd}$/u;
