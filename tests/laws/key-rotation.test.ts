@@ -1,6 +1,7 @@
 /** Rotating the keys of a tenant: nothing is lost, missed or doubled, and nothing remains under the keys before. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createAuthentication } from '../../src/access/authenticate.ts';
 import { destroyKey } from '../../src/access/key-rotations/destroy.ts';
 import { listTenantKeys } from '../../src/access/key-rotations/key-list.ts';
 import {
@@ -12,6 +13,7 @@ import {
 } from '../../src/access/key-rotations/rotation.ts';
 import { tenantRowOf } from '../../src/access/tenants/read.ts';
 import { day, minute, second } from '../../src/base/clock.ts';
+import { createKeyedMutex } from '../../src/base/keyed-mutex.ts';
 import { pooledRandom } from '../../src/base/random.ts';
 import type { Operator } from '../../src/rules/caller.ts';
 import { systemEntry } from '../../src/rules/log-entries.ts';
@@ -27,6 +29,8 @@ import {
   sealedNames,
 } from '../../src/store/queries/key-versions.ts';
 import { unverifiedColumns } from '../../src/store/stored-row.ts';
+import { exportTokens } from '../../src/tokens/export.ts';
+import { listByCursor, listByPage } from '../../src/tokens/list.ts';
 import { leaveApproval } from '../support/approvals.ts';
 import { onBothEngines } from '../support/engines.ts';
 import { environmentOf, runCommand } from '../support/process.ts';
@@ -67,6 +71,8 @@ async function destroy(
   const actor = await operatorOf(vault);
   return perform({ store: parts.store, actor }, destroyKey(parts, actor, { purpose, version }));
 }
+
+const origin = { address: '127.0.0.1', traceId: 'trace', dialect: 'SVC' };
 
 const cards = ['4242424242424242', '5555555555554444', '378282246310005'];
 
@@ -196,6 +202,47 @@ onBothEngines('rotation of keys', (engine) => {
     // Nothing has a digest under the earlier keys any more.
     for (const purpose of ['search', 'fingerprint'] as const) await destroy(vault, purpose, 1);
     await expectExact(same);
+  });
+
+  test('a request that began before new keys, and ends after them, finds what was sealed under them', async (t) => {
+    const vault = await startVault(t, engine);
+    const key = await vault.application();
+    const body = {
+      type: 'token',
+      data: 'early',
+      search_indexes: ['{{ data }}'],
+      metadata: { a: 'b' },
+    };
+    const { body: token } = await vault.send('POST', '/tokens', { key, body });
+    const parts = vault.running.vault;
+    const authenticate = createAuthentication({ ...parts, onFailure: async () => undefined });
+    const caller = await authenticate(key, origin);
+    for (let round = 0; round < 2; round += 1) await rotate(vault, 'search');
+    const route = { permission: 'token:search', method: 'POST', path: '/tokens/search' } as const;
+    const tools = { ...parts, inTurn: createKeyedMutex(), onMaskFailure: () => undefined };
+    const filter = { data: ['early'], metadataCase: 'folded' } as const;
+    const listing = {
+      permission: 'token:search',
+      route: 'POST /v2/tokens/search',
+      filter,
+    } as const;
+    for (const list of [listByCursor, listByPage]) {
+      const { body: found } = await perform(
+        { ...parts, actor: caller, route },
+        list(tools, caller, listing),
+      );
+      const { data } = found as { readonly data: readonly { readonly id: string }[] };
+      assert.deepEqual(
+        data.map(({ id }) => id),
+        [token.id],
+      );
+    }
+    const exporting = { caller: async () => caller, tokensOfBatch: (most: number) => most, filter };
+    const exported = await Array.fromAsync(exportTokens(tools, exporting));
+    assert.deepEqual(
+      exported.flat().map(({ id }) => id),
+      [token.id],
+    );
   });
 
   test('a rotation through the interface takes a permission, and one of a purpose at a time', async (t) => {

@@ -81,10 +81,15 @@ export function createTenants({
     // It keeps its age, so that no keyring stays open for longer than its time.
     if (last !== undefined && readStored(wrapped)?.header?.keyring === last.id) return last;
     const keyring = await vaultKeys.openKeyring({ tenant: tenant_id, wrapped });
-    keyrings.set(tenant_id, { wrapped, keyring });
-    latest.get(tenant_id)?.succeededBy(keyring);
-    latest.set(tenant_id, keyring);
+    remember(tenant_id, { wrapped, keyring });
     return keyring;
+  }
+
+  function remember(id: TenantId, opened: { wrapped: Uint8Array; keyring: Keyring }): void {
+    const { keyring } = opened;
+    keyrings.set(id, opened);
+    latest.get(id)?.succeededBy(keyring);
+    latest.set(id, keyring);
   }
 
   /** `undefined` for a row that was altered outside the vault, its keyring included. */
@@ -188,7 +193,7 @@ export function createTenants({
         deleted_at: null,
         away_until: null,
       });
-      keyrings.set(id, { wrapped: bytes, keyring });
+      remember(id, { wrapped: bytes, keyring });
       return { row, tenant: tenantOf(row, keyring), guard: guardedBy(guard) };
     },
     keyringOf,
