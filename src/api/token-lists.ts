@@ -8,7 +8,8 @@ import { linesMediaType } from '../http/protocol/route.ts';
 import { type TokenTypeName, tokenTypes } from '../tokens/contents/token-types.ts';
 import { exportTokens } from '../tokens/export.ts';
 import { listByCursor, listByPage } from '../tokens/list.ts';
-import type { TokenFinding } from '../tokens/search/current-keys.ts';
+import type { TokenReading } from '../tokens/read.ts';
+import type { KeyFollowing } from '../tokens/search/current-keys.ts';
 import type { TokenFilter } from '../tokens/search/filter.ts';
 import { parseSearch, queryLengthMax } from '../tokens/search/search-query.ts';
 import { type Operation, operation, streamOperation } from './declaration/operation.ts';
@@ -89,7 +90,7 @@ const exportedLine = object(
 const id = 'order-4711-card';
 
 /** Lists and searches, with the version that clients should use before the one with numbered pages. */
-export function tokenLists(reading: TokenFinding): Operation[] {
+export function tokenLists(reading: TokenReading & KeyFollowing): Operation[] {
   const tools = { ...reading, inTurn: createKeyedMutex() };
   return [
     operation({
@@ -188,7 +189,7 @@ export function tokenLists(reading: TokenFinding): Operation[] {
   ];
 }
 
-export function tokenExport(tools: TokenFinding): Operation {
+export function tokenExport(tools: TokenReading & KeyFollowing): Operation {
   return streamOperation({
     id: 'exportTokens',
     method: 'GET',

@@ -33,7 +33,7 @@ import {
   IdTaken,
   type TokenOutcome,
 } from './create-one.ts';
-import { storedEquals } from './equal-tokens.ts';
+import { type EqualsReading, storedEquals } from './equal-tokens.ts';
 import { liveIntent } from './intents/token-intents.ts';
 import type { PendingTokens } from './pending-tokens.ts';
 import {
@@ -50,8 +50,10 @@ import {
 import { changedToken } from './reply-expiry.ts';
 import { noTakenIds, takenIdsOf } from './taken-ids.ts';
 
-export interface TokenWriting extends Omit<TokenPreparation, 'evaluation'>, EncryptedTools {
-  readonly store: Store;
+export interface TokenWriting
+  extends Omit<TokenPreparation, 'evaluation'>,
+    EncryptedTools,
+    EqualsReading {
   readonly onMaskFailure: OnMaskFailure;
 }
 
@@ -132,7 +134,7 @@ export function createTokens(
       caller,
       now,
       evaluation,
-      ...(await storedEquals(store, caller, all, now)),
+      ...(await storedEquals(tools, caller, all, now)),
       takenIds: conflict === undefined ? noTakenIds : await takenIdsOf(store, caller, { all, now }),
     };
     const created: CreatedToken[] = [];

@@ -1,5 +1,6 @@
 /** Stored tokens that equal the tokens a request creates, read whole only if one of them is taken. */
 import type { Instant } from '../base/clock.ts';
+import { VaultError } from '../base/errors.ts';
 import type { TenantId } from '../base/ids.ts';
 import type { Caller } from '../rules/caller.ts';
 import type { Policy } from '../rules/policy.ts';
@@ -19,6 +20,7 @@ import {
 } from './pending-tokens.ts';
 import type { PreparedToken } from './prepare.ts';
 import { equalityOf, equalityWanted, isForeign } from './prepare.ts';
+import type { KeyFollowing } from './search/current-keys.ts';
 
 /** Fingerprints in one query. */
 const fingerprintsAtOnce = 50;
@@ -59,26 +61,32 @@ const noEquals: Omit<StoredEquals, 'pending'> = {
   expired: new Map(),
 };
 
+export interface EqualsReading extends KeyFollowing {
+  readonly store: Store;
+}
+
 /** Of very many equal tokens some are looked at, and of those only the ones that are taken are read. */
 export function storedEquals(
-  store: Store,
+  tools: EqualsReading,
   caller: Caller,
   all: readonly PreparedToken[],
   now: Instant,
 ): StoredEquals | Promise<StoredEquals> {
   return all.some(({ deduplicates }) => deduplicates)
-    ? readEquals(store, caller, all, now)
+    ? readEquals(tools, caller, all, now)
     : { pending: new PendingTokens(), ...noEquals };
 }
 
 async function readEquals(
-  store: Store,
+  tools: EqualsReading,
   { tenant, policy }: Caller,
   all: readonly PreparedToken[],
   now: Instant,
 ): Promise<StoredEquals> {
+  const { store } = tools;
   const active = activeFingerprintsOf(all);
   const stored = await equalsOf(store, tenant.id, all);
+  await requireCurrentKeys(tools, tenant);
   const found = stored.map((row) => underActiveKey(row, active));
   if (found.length === 0) return { pending: new PendingTokens(active), ...noEquals };
   const live = found.filter((row) => !hasExpired(row, now));
@@ -107,6 +115,22 @@ async function readEquals(
     tooLarge,
     expired: Map.groupBy(expired, (row) => equalityOf(row) ?? ''),
   };
+}
+
+/**
+ * New fingerprint keys are known for longer than a change waits for its commit before they are used. A request that
+ * looked for equal tokens for as long has not looked under them, and would store a second token of one value.
+ * @throws VaultError `unavailable`
+ */
+async function requireCurrentKeys({ tenants }: KeyFollowing, tenant: Tenant): Promise<void> {
+  const now = await tenants.find(tenant.id);
+  const countOf = ({ keyring }: Tenant) => keyring.versions.fingerprint.length;
+  if (now === undefined || countOf(now) === countOf(tenant)) return;
+  throw new VaultError('unavailable', {
+    public: 'The keys of the tenant were rotated during the request. Nothing was done; try again.',
+    internal: `the fingerprint key of tenant ${tenant.id} was rotated during a request`,
+    headers: { 'retry-after': '1' },
+  });
 }
 
 function activeFingerprintsOf(all: readonly PreparedToken[]): ActiveFingerprints {

@@ -7,8 +7,9 @@ import { refuse } from '../rules/refusal.ts';
 import type { TokenBody } from '../rules/reply.ts';
 import type { LogEntry } from '../store/log-chain/entries.ts';
 import type { TokenPosition } from '../store/queries/token-sources.ts';
+import type { TokenReading } from './read.ts';
 import { findBatch } from './search/choose-index.ts';
-import { type TokenFinding, underCurrentKeys } from './search/current-keys.ts';
+import { type KeyFollowing, underCurrentKeys } from './search/current-keys.ts';
 import { conditionsOf, containerAllowed, type TokenFilter } from './search/filter.ts';
 import { showTokens } from './show.ts';
 
@@ -40,7 +41,7 @@ export interface Exporting {
  * @throws VaultError `forbidden` for a container on which the caller does not hold `token:read`.
  */
 export async function* exportTokens(
-  tools: TokenFinding,
+  tools: TokenReading & KeyFollowing,
   { caller: asking, tokensOfBatch, filter }: Exporting,
 ): AsyncGenerator<readonly TokenBody[]> {
   let after: TokenPosition | undefined;
@@ -67,7 +68,7 @@ interface ExportBatch {
 
 /** In a function of its own, so that rows are not held while a client reads. */
 async function exportBatch(
-  tools: TokenFinding,
+  tools: TokenReading & KeyFollowing,
   caller: Caller,
   { filter, after, tokensMax }: BatchToExport,
 ): Promise<ExportBatch> {
@@ -79,9 +80,10 @@ async function exportBatch(
     await perform({ store, actor: caller, clock, route }, async () => refusal);
   }
   const wanted = { after, tokensMax, bytesMax: batchBytesMax, payer: payerOf(caller) };
-  const { rows, next } = await underCurrentKeys(tools, caller, (asked) =>
-    findBatch(store, conditionsOf(asked, permission, { filter, now }), wanted),
-  );
+  const { rows, next } = await underCurrentKeys(tools, caller.tenant, (tenant) => {
+    const conditions = conditionsOf({ tenant, policy: caller.policy }, permission, { filter, now });
+    return findBatch(store, conditions, wanted);
+  });
   const evaluationFor = () => newEvaluation();
   const showing = { rows, permission, through: 'export', now, evaluationFor } as const;
   let bodies: readonly TokenBody[] = [];

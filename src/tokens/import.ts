@@ -289,7 +289,7 @@ async function creationOf(
     ...tools,
     caller,
     now,
-    ...(await storedEquals(tools.store, caller, tokens, now)),
+    ...(await storedEquals(tools, caller, tokens, now)),
     takenIds,
     made: await createdByRequest(tools.store, caller, { since, tokens: held }),
   };

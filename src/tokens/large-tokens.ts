@@ -8,12 +8,13 @@ import type { ItemToWrite, TokenBody } from '../rules/reply.ts';
 import type { ListedToken } from '../store/queries/token-pages.ts';
 import type { TokenPosition } from '../store/queries/token-sources.ts';
 import { isWhole } from '../store/stored-row.ts';
+import type { TokenReading } from './read.ts';
 import { findTokenAt } from './search/choose-index.ts';
-import { type TokenFinding, underCurrentKeys } from './search/current-keys.ts';
+import { type KeyFollowing, underCurrentKeys } from './search/current-keys.ts';
 import { conditionsOf, type TokenFilter } from './search/filter.ts';
 import { showTokens, type TokensToShow } from './show.ts';
 
-export interface LargeTokens extends TokenFinding {
+export interface LargeTokens extends TokenReading, KeyFollowing {
   /** However many clients request them, only one large token at a time is opened. */
   readonly inTurn: KeyedMutex;
 }
@@ -58,9 +59,10 @@ async function readLarge(
 ): Promise<TokenBody | undefined> {
   const caller = await asking();
   const now = tools.clock.now();
-  const row = await underCurrentKeys(tools, caller, (asked) =>
-    findTokenAt(tools.store, conditionsOf(asked, permission, { filter, now }), large),
-  );
+  const row = await underCurrentKeys(tools, caller.tenant, (tenant) => {
+    const conditions = conditionsOf({ tenant, policy: caller.policy }, permission, { filter, now });
+    return findTokenAt(tools.store, conditions, large);
+  });
   if (row === undefined) return undefined;
   const showing = { rows: [row], permission, through, now, evaluationFor: () => evaluation };
   const { bodies, reads } = await showTokens(tools, caller, showing);

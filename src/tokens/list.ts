@@ -42,8 +42,8 @@ export function listByCursor(tools: LargeTokens, caller: Caller, listing: TokenL
   const { size = pageSizeDefault } = listing;
   const after = openTokenCursor(caller.tenant, listing)?.place;
   const number = after ? undefined : listing.page;
-  return deciding(tools, caller, listing, async (asking, now) => {
-    const conditions = conditionsOf(asking, listing.permission, { ...listing, now });
+  return deciding(tools, caller, listing, async (asked, now) => {
+    const conditions = conditionsOf(asked, listing.permission, { ...listing, now });
     const limit = size === 0 ? 0 : size + 1;
     const payer = payerOf(caller);
     const offset = ((number ?? 1) - 1) * size;
@@ -64,8 +64,8 @@ export function listByPage(tools: LargeTokens, caller: Caller, listing: TokenLis
   const { size = pageSizeDefault } = listing;
   const after = openTokenCursor(caller.tenant, listing);
   const number = after?.page ?? listing.page ?? 1;
-  return deciding(tools, caller, listing, async (asking, now) => {
-    const conditions = conditionsOf(asking, listing.permission, { ...listing, now });
+  return deciding(tools, caller, listing, async (asked, now) => {
+    const conditions = conditionsOf(asked, listing.permission, { ...listing, now });
     const payer = payerOf(caller);
     const place = after ? { offset: 0, limit: 0 } : { offset: (number - 1) * size, limit: size };
     const { rows, total } = await findTokensAt(tools.store, conditions, { ...place, payer });
@@ -103,7 +103,7 @@ function deciding(
   tools: LargeTokens,
   caller: Caller,
   { permission, filter, start }: TokenListing,
-  find: (asking: Caller, now: Instant) => Promise<ListedTokens>,
+  find: (asked: Pick<Caller, 'tenant' | 'policy'>, now: Instant) => Promise<ListedTokens>,
 ): Decide {
   const operation = permission === 'token:search' ? ('search' as const) : ('list' as const);
   return async () => {
@@ -114,8 +114,8 @@ function deciding(
     // A cursor goes on with a search that was counted.
     const searched = start === undefined ? (filter.data ?? []) : [];
     await countSearch({ store: tools.store, now }, caller, searched);
-    const { page, pagination } = await underCurrentKeys(tools, caller, (asking) =>
-      find(asking, now),
+    const { page, pagination } = await underCurrentKeys(tools, caller.tenant, (tenant) =>
+      find({ tenant, policy: caller.policy }, now),
     );
     const evaluation = newEvaluation();
     const rows = page.filter(isWhole);

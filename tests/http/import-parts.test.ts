@@ -41,6 +41,7 @@ async function importing(
   const openEncrypted = createOpenEncrypted({ store, clock });
   const tools = {
     store,
+    tenants,
     clock,
     random,
     openEncrypted,

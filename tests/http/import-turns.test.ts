@@ -56,6 +56,7 @@ onBothEngines('an import whose turn has come', (engine) => {
     const openEncrypted = createOpenEncrypted({ store, clock });
     const tools = {
       store: { ...store, select },
+      tenants: known,
       clock,
       random,
       openEncrypted,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthentication } from '../../src/access/authenticate.ts';
+import { createOpenEncrypted } from '../../src/access/client-keys/open-encrypted.ts';
 import { destroyKey } from '../../src/access/key-rotations/destroy.ts';
 import { listTenantKeys } from '../../src/access/key-rotations/key-list.ts';
 import {
@@ -29,6 +30,7 @@ import {
   sealedNames,
 } from '../../src/store/queries/key-versions.ts';
 import { unverifiedColumns } from '../../src/store/stored-row.ts';
+import { createToken } from '../../src/tokens/create.ts';
 import { exportTokens } from '../../src/tokens/export.ts';
 import { listByCursor, listByPage } from '../../src/tokens/list.ts';
 import { leaveApproval } from '../support/approvals.ts';
@@ -204,7 +206,7 @@ onBothEngines('rotation of keys', (engine) => {
     await expectExact(same);
   });
 
-  test('a request that began before new keys, and ends after them, finds what was sealed under them', async (t) => {
+  test('a request that outlasts a rotation misses nothing that was sealed under the new keys', async (t) => {
     const vault = await startVault(t, engine);
     const key = await vault.application();
     const body = {
@@ -237,6 +239,16 @@ onBothEngines('rotation of keys', (engine) => {
         [token.id],
       );
     }
+    await rotate(vault, 'fingerprint');
+    const creating = createToken({ ...tools, openEncrypted: createOpenEncrypted(parts) }, caller, {
+      type: 'token',
+      data: 'early',
+      deduplicate_token: true,
+    });
+    // It knows one of two fingerprints of the value, so nothing is stored.
+    await assert.rejects(perform({ ...parts, actor: caller, route }, creating), {
+      code: 'unavailable',
+    });
     const exporting = { caller: async () => caller, tokensOfBatch: (most: number) => most, filter };
     const exported = await Array.fromAsync(exportTokens(tools, exporting));
     assert.deepEqual(

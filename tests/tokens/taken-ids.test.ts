@@ -59,6 +59,7 @@ onBothEngines('ids that are taken', (engine) => {
     const openEncrypted = createOpenEncrypted({ store, clock });
     const tools = {
       store: observed,
+      tenants,
       clock,
       random,
       openEncrypted,

@@ -1,9 +1,7 @@
 /** Finding tokens by values under the search keys that the tenant has when the search ends. */
-import type { Caller } from '../../rules/caller.ts';
 import type { Tenant, Tenants } from '../../rules/tenant.ts';
-import type { TokenReading } from '../read.ts';
 
-export interface TokenFinding extends TokenReading {
+export interface KeyFollowing {
   readonly tenants: Pick<Tenants, 'find'>;
 }
 
@@ -12,16 +10,14 @@ export interface TokenFinding extends TokenReading {
  * would miss what others have written under the new keys by then, so it is made again under all of them.
  */
 export async function underCurrentKeys<T>(
-  tools: Pick<TokenFinding, 'tenants'>,
-  caller: Caller,
-  find: (caller: Caller) => Promise<T>,
+  { tenants }: KeyFollowing,
+  tenant: Tenant,
+  find: (tenant: Tenant) => Promise<T>,
 ): Promise<T> {
-  const found = await find(caller);
-  const { tenant } = caller;
-  const now = await tools.tenants.find(tenant.id);
+  const found = await find(tenant);
+  const now = await tenants.find(tenant.id);
   if (now === undefined || countOf(now) === countOf(tenant)) return found;
-  const current = { ...caller, tenant: { ...tenant, keyring: now.keyring } } as Caller;
-  return underCurrentKeys(tools, current, find);
+  return underCurrentKeys({ tenants }, now, find);
 }
 
 function countOf({ keyring }: Tenant): number {

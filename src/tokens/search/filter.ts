@@ -26,7 +26,7 @@ export interface TokenFilter {
 
 /** The tokens of the filter on which the caller holds the permission. */
 export function conditionsOf(
-  caller: Caller,
+  caller: Pick<Caller, 'tenant' | 'policy'>,
   permission: Permission,
   { filter, now }: { readonly filter: TokenFilter; readonly now: Instant },
 ): TokenConditions {
