@@ -1,4 +1,4 @@
-/** What a placeholder of digits costs: the numbers of an application are made once, and for no number that is wrong. */
+/** What a placeholder of digits costs: a number is searched once, and no wrong one is. No search waits for others. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseInstant } from '../../src/base/clock.ts';
@@ -17,7 +17,7 @@ const target = { tokenId: 'card' as TokenId, property: 'number' };
 const policiesWith = (...tokens: readonly string[]) => [{ tokens } as unknown as EgressPolicy];
 
 suite('placeholders of digits', () => {
-  test('are made once for an application, until its policies name other tokens', async (t) => {
+  test('are found once for an application, until its policies name other tokens', async (t) => {
     const keyring = createKeyring(random);
     const application = newUuid<ApplicationId>(random);
     const { mock } = t.mock.method(keyring, 'secret');
@@ -26,13 +26,10 @@ suite('placeholders of digits', () => {
       const holder = { keyring, application, now, policies: policiesWith(...tokens) };
       return (await findingPlaceholders(holder, [number]))(number);
     };
-    const [found, meanwhile] = await Promise.all([
-      foundWith('card', 'other'),
-      foundWith('card', 'other'),
-    ]);
+    const found = await foundWith('card', 'other');
     assert.deepEqual(found, target);
-    assert.equal(meanwhile, found, 'the same object');
     assert.equal(await foundWith('card', 'other'), found, 'the same object');
+    assert.equal(await foundWith('more', 'card'), found, 'the same object');
     assert.equal(await foundWith('other'), undefined);
     assert.deepEqual(await foundWith('card'), target);
     assert.equal(mock.callCount(), 1, 'their key is derived once');
@@ -82,5 +79,25 @@ suite('placeholders of digits', () => {
     isMade = true;
     assert.deepEqual(find(number), target);
     assert.ok(turns > 5, `${turns} turns`);
+  });
+
+  test('are searched for one caller while others of its tenant search for thousands', async () => {
+    const [keyring, application] = [createKeyring(random), newUuid<ApplicationId>(random)];
+    const number = placeholderNumber(keyring, application, target);
+    const unknown = placeholderNumber(keyring, application, { ...target, property: 'none' });
+    const ended: string[] = [];
+    const search = async (name: string, policies: readonly EgressPolicy[], sought: string) => {
+      const holder = { keyring, application, now, policies };
+      const find = await findingPlaceholders(holder, [sought]);
+      ended.push(name);
+      return find(sought);
+    };
+    const tokens = Array.from({ length: 5_000 }, (_, at) => `token ${at}`);
+    const flood = Array.from({ length: 3 }, (_, at) =>
+      search('flood', policiesWith(...tokens, `last ${at}`), unknown),
+    );
+    assert.deepEqual(await search('agent', policiesWith('card'), number), target);
+    assert.deepEqual(ended, ['agent']);
+    assert.deepEqual(await Promise.all(flood), [undefined, undefined, undefined]);
   });
 });

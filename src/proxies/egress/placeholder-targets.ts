@@ -1,11 +1,9 @@
 /** What the placeholders in a request stand for, as far as its application and its policies know them. */
 import { luhnValid } from '../../base/checks.ts';
 import type { Instant } from '../../base/clock.ts';
-import type { ApplicationId, TokenId } from '../../base/ids.ts';
-import { createKeyedMutex } from '../../base/keyed-mutex.ts';
+import type { ApplicationId } from '../../base/ids.ts';
 import { LruCache } from '../../base/lru-cache.ts';
 import { createPause } from '../../base/pauses.ts';
-import { sha256 } from '../../keys/digest.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import {
   isPlaceholderNumber,
@@ -53,46 +51,55 @@ const properties = [
 
 type NumberTargets = ReadonlyMap<string, PlaceholderTarget>;
 
-/** Of some ten applications: policies can name so many tokens that all of their numbers take several megabytes. */
-const numbersKeptMax = 1_500;
-/** By all that they are made of. Those of the longest policies take a quarter of a second. */
-const numbersKept = new LruCache<NumberTargets>(numbersKeptMax);
-/** Of each tenant one after the other: made at the same time, they would take hundreds of megabytes. */
-const makingInTurn = createKeyedMutex();
+/** Characters of the names of targets that are remembered of a tenant: more than a thousand targets. */
+const knownSizeMax = 200_000;
+/** Of each tenant, so that none makes another one search again. */
+const knownTargets = new WeakMap<Keyring, LruCache<PlaceholderTarget>>();
 
-async function numbersOf(holder: PlaceholderHolder): Promise<NumberTargets> {
-  const { keyring, application, policies } = holder;
-  const named = new Set(policies.flatMap(({ tokens = [] }) => tokens));
-  const madeOf = sha256(JSON.stringify([keyring.id, application, ...named])).toString('base64url');
-  const make = async () => {
-    // A request before may have made them.
-    const made = numbersKept.get(madeOf) ?? (await makeNumbers(holder, named));
-    numbersKept.set(madeOf, made);
-    return made;
-  };
-  return numbersKept.get(madeOf) ?? makingInTurn(keyring.id, make);
+function knownOf(keyring: Keyring): LruCache<PlaceholderTarget> {
+  const known = knownTargets.get(keyring) ?? new LruCache<PlaceholderTarget>(knownSizeMax);
+  knownTargets.set(keyring, known);
+  return known;
 }
 
-/** In steps, between which others have their turn. */
-async function makeNumbers(
-  { keyring, application }: PlaceholderHolder,
-  named: ReadonlySet<TokenId>,
+/**
+ * Searches for numbers. Where policies name thousands of tokens, this takes a quarter of a second: it is done in steps,
+ * for which the caller pays, and nobody waits for the search of another one.
+ */
+async function targetsOf(
+  { keyring, application, policies }: PlaceholderHolder,
+  numbers: readonly string[],
 ): Promise<NumberTargets> {
-  const made = new Map<string, PlaceholderTarget>();
+  const named = new Set(policies.flatMap(({ tokens = [] }) => tokens));
+  const known = knownOf(keyring);
+  const nameOf = (number: string) => `${application} ${number}`;
+  const found = new Map<string, PlaceholderTarget>();
+  const sought = new Set<string>();
+  for (const number of numbers) {
+    const target = known.get(nameOf(number));
+    if (target && named.has(target.tokenId)) found.set(number, target);
+    else sought.add(number);
+  }
   const pause = createPause();
   for (const tokenId of named) {
+    if (sought.size === 0) break;
     await pause();
     for (const property of properties) {
       const target = { tokenId, property };
-      made.set(placeholderNumber(keyring, application, target), target);
+      const number = placeholderNumber(keyring, application, target);
+      if (!sought.delete(number)) continue;
+      found.set(number, target);
+      known.set(nameOf(number), target);
     }
   }
-  return made;
+  return found;
 }
 
 /** Those of digits, with a right check digit. */
-function hasNumbers(text: string): boolean {
-  return placeholdersIn(text).some((one) => isPlaceholderNumber(one.text) && luhnValid(one.text));
+function numbersIn(text: string): readonly string[] {
+  return placeholdersIn(text)
+    .map((one) => one.text)
+    .filter((one) => isPlaceholderNumber(one) && luhnValid(one));
 }
 
 /** @param texts all those in which placeholders may be: no number that is in none of them is found. */
@@ -101,7 +108,8 @@ export async function findingPlaceholders(
   texts: readonly string[],
 ): Promise<FindPlaceholder> {
   const { keyring, application, now } = holder;
-  const numbers = texts.some(hasNumbers) ? await numbersOf(holder) : undefined;
+  const sought = texts.flatMap(numbersIn);
+  const numbers = sought.length > 0 ? await targetsOf(holder, sought) : undefined;
   return (placeholder) => {
     if (isPlaceholderNumber(placeholder)) return numbers?.get(placeholder);
     const opened = openPlaceholder(keyring, application, placeholder);
