@@ -344,27 +344,6 @@ suite('the forward proxy', () => {
     assert.equal(serials.size, 1);
   });
 
-  test('a program that offers HTTP/2 gets HTTP/1.1, and one that speaks nothing else is refused', async () => {
-    const program = await newProgram();
-    const offering = async (...ALPNProtocols: string[]) => {
-      const { socket } = await connectTo(authority, program.key);
-      const secured = connectTls({
-        socket,
-        ca: program.ca,
-        servername: 'localhost',
-        ALPNProtocols,
-      });
-      await once(secured, 'secureConnect');
-      return secured;
-    };
-    const secured = await offering('h2', 'http/1.1');
-    assert.equal(secured.alpnProtocol, 'http/1.1');
-    assert.equal((await sendOn(secured, { method: 'GET' })).status, 200);
-    received();
-    await assert.rejects(offering('h2'), /no.application.protocol/i);
-    assert.deepEqual(received(), []);
-  });
-
   test('a request that others would read in another way is refused, and nothing of it is sent', async () => {
     const program = await newProgram({ ...policy, paths: undefined });
     const { port } = destination;

@@ -144,6 +144,8 @@ test('beside a request of another key all streams of one key have a quarter of t
 /** What reads a body as it arrives, or moves bytes from one connection to another, and who pays for them. */
 const pipes: Readonly<Record<string, string>> = {
   'http/egress/egress-server.ts': 'each way of a tunnel through its own `paced`',
+  'http/egress/http2-streams.ts':
+    'from streams to connections within the process, whose requests pay for what they read and send',
   'http/proxy/handle-call.ts': 'the response of another host through `paced`',
   'http/protocol/streaming.ts':
     'bodies through `pacedParts`, or in parts that each wait for a turn',

@@ -55,6 +55,7 @@ import type { ServerOptions } from '../server.ts';
 import { createTransport, finishMsMax, type HttpServer } from '../transport.ts';
 import { createEgressLimits } from './egress-limits.ts';
 import { proxyKeyOf, requireSameHost, targetOf } from './egress-target.ts';
+import { serveHttp2 } from './http2-streams.ts';
 import { innerConnection } from './inner-connection.ts';
 import { createLeafContexts } from './leaf-contexts.ts';
 import { type BegunUpgrade, beginUpgrade } from './upgrade.ts';
@@ -362,18 +363,28 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     const secureContext = await leafContext(caller.tenant, certifiedName(policy, target));
     socket.write(established);
     if (head.length > 0) socket.unshift(head);
-    open(socket, { ...target, key, upgrades: true }, secureContext);
+    open({
+      socket,
+      connection: { ...target, key, upgrades: true },
+      secureContext,
+      parties,
+      address,
+    });
   }
 
-  function open(
-    socket: Duplex,
-    connection: OpenedConnection,
-    secureContext: Awaited<ReturnType<typeof leafContext>>,
-  ): void {
+  interface ConnectionToOpen {
+    readonly socket: Duplex;
+    readonly connection: OpenedConnection;
+    readonly secureContext: Awaited<ReturnType<typeof leafContext>>;
+    readonly parties: Parties;
+    readonly address: string;
+  }
+
+  function open({ socket, connection, secureContext, parties, address }: ConnectionToOpen): void {
     const secured = new TLSSocket(socket as never, {
       isServer: true,
       secureContext,
-      ALPNProtocols: ['http/1.1'],
+      ALPNProtocols: ['h2', 'http/1.1'],
       // A name that is not the one of the CONNECT would be another site of the same servers.
       SNICallback: (name, give) =>
         name.toLowerCase() === connection.host
@@ -388,7 +399,15 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
     });
     secured.once('secure', () => {
       clearTimeout(timer);
-      serve(secured, connection);
+      if (secured.alpnProtocol !== 'h2') {
+        serve(secured, connection);
+        return;
+      }
+      serveHttp2(secured, {
+        below: socket,
+        open: () => serveWithin(address, { ...connection, upgrades: false }, socket),
+        check: (end) => endWith(parties, ({ tunnel }) => tunnel !== true, end),
+      });
     });
   }
 
@@ -400,19 +419,24 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
 
   const openForTool: OpenForTool = ({ key, address, authority, isPlain }) => {
     const target = targetOf(authority, isPlain);
-    const { client, server: socket } = innerConnection(address);
+    return serveWithin(address, { ...target, key, upgrades: false });
+  };
+
+  /** A connection within the process. */
+  function serveWithin(address: string, connection: OpenedConnection, within?: Duplex): Duplex {
+    const { client, server: socket } = innerConnection(address, within);
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
-    serve(socket, { ...target, key, upgrades: false });
+    serve(socket, connection);
     return client;
-  };
+  }
 
   interface UnopenedConnection {
     readonly caller: Caller;
     readonly target: EgressTarget;
     readonly socket: Duplex;
     readonly head: Buffer;
-    readonly parties: () => Promise<{ readonly policy: EgressPolicy }>;
+    readonly parties: Parties;
     readonly share: RequestShare;
   }
 
@@ -445,12 +469,10 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       },
     );
     sockets.add(other);
-    const watch = setInterval(() => {
-      parties().then(
-        ({ policy }) => policy.tunnel ?? end(),
-        (error: unknown) => isEnded(error) && end(),
-      );
-    }, standsMs).unref();
+    const watch = setInterval(
+      () => endWith(parties, ({ tunnel }) => tunnel === true, end),
+      standsMs,
+    ).unref();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const end = () => {
       resolve();
@@ -508,6 +530,21 @@ export function createEgressServer(options: EgressServerOptions): EgressServer {
       await closed;
     },
   };
+}
+
+/** Who has a connection, and under which policy, as of now. */
+type Parties = () => Promise<{ readonly policy: EgressPolicy }>;
+
+/** With the key of a connection, and with its policy. */
+function endWith(
+  parties: Parties,
+  stands: (policy: EgressPolicy) => boolean,
+  end: () => void,
+): void {
+  parties().then(
+    ({ policy }) => stands(policy) || end(),
+    (error: unknown) => isEnded(error) && end(),
+  );
 }
 
 /** The time that a response takes is its caller's, whose other requests and other callers have their turns between. */

@@ -9,7 +9,8 @@ export interface InnerConnection {
   readonly server: Duplex;
 }
 
-export function innerConnection(address: string): InnerConnection {
+/** @param within the connection of the client of whose requests this is one. */
+export function innerConnection(address: string, within?: Duplex): InnerConnection {
   const [client, server] = duplexPair();
   let bytesRead = 0;
   const write = client._write.bind(client);
@@ -23,6 +24,7 @@ export function innerConnection(address: string): InnerConnection {
   Object.defineProperties(server, {
     remoteAddress: { value: address },
     bytesRead: { get: () => bytesRead },
+    within: { value: within },
   });
   return { client, server };
 }

@@ -31,9 +31,23 @@ export interface PipeliningOptions {
  */
 export function createPipelining({ onAhead = nothing }: PipeliningOptions = {}): PipelinedRequests {
   const connections = new WeakMap<Socket, Turns>();
+  const streams = new WeakMap<Socket, { requests: number; open: number }>();
+
+  function countStream(within: Socket, response: ServerResponse): void {
+    const counted = streams.get(within) ?? { requests: 0, open: 0 };
+    streams.set(within, counted);
+    counted.requests += 1;
+    counted.open += 1;
+    response.once('close', () => {
+      counted.open -= 1;
+    });
+  }
+
   return {
     take: (request, response, begin) => {
       const { socket } = request;
+      const { within } = socket as SocketOfStream;
+      if (within) countStream(within, response);
       const connection = connectionOf(socket);
       const turns = connections.get(connection);
       if (turns === undefined) {
@@ -61,12 +75,19 @@ export function createPipelining({ onAhead = nothing }: PipeliningOptions = {}):
         });
       }
     },
-    isIdle: (socket) => connections.get(socket)?.last.closed !== false,
-    requestsOf: (socket) => connections.get(socket)?.requests ?? 0,
+    isIdle: (socket) =>
+      connections.get(socket)?.last.closed !== false && !streams.get(socket)?.open,
+    requestsOf: (socket) =>
+      (connections.get(socket)?.requests ?? 0) + (streams.get(socket)?.requests ?? 0),
   };
 }
 
 function nothing(): void {}
+
+/** The connection of one request, which came as a stream of another connection. */
+interface SocketOfStream extends Socket {
+  readonly within?: Socket | undefined;
+}
 
 interface SocketOfParser extends Socket {
   readonly parser?: { onIncoming: unknown } | null;
