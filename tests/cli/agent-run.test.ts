@@ -221,8 +221,11 @@ suite('agent run', () => {
     execFileSync('git', ['-C', bare, 'config', 'http.receivepack', 'true']);
     destination.behave(gitServer(folder));
     const script = `set -e
-      git clone "https://agent:$API_KEY@localhost:${destination.port}/pushed.git" "$0/work" && cd "$0/work"
-      echo by the agent > b.txt && git add . && git -c user.name=a -c user.email=a@b.example commit -m b
+      git clone "https://agent:$API_KEY@localhost:${destination.port}/pushed.git" "$0/work"
+      cd "$0/work"
+      echo by the agent > b.txt
+      git add .
+      git -c user.name=a -c user.email=a@b.example commit -m b
       git push origin HEAD
       git clone "https://agent:$API_KEY@localhost:${destination.port}/pushed.git" "$0/again"`;
     const place = join(folder, 'git');
